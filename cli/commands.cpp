@@ -1,0 +1,12 @@
+#include <baton/cli/command.hpp>
+
+namespace baton::cli {
+
+std::vector<std::unique_ptr<Command>> all_commands() {
+    std::vector<std::unique_ptr<Command>> commands;
+    // Each command is added here by the change that brings it, in this order:
+    // quickstart topo bound synth verify sim whatif lower codegen run.
+    return commands;
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,74 @@
+# Layers, their tests and embedded files. A layer's DEPENDS line is the list of arrows it may draw.
+
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/baton SYMBOLIC)
+
+function(baton_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${BATON_WERROR}>:-Werror>)
+  if(BATON_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE})
+  endif()
+endfunction()
+
+# baton_layer(NAME [DEPENDS layer...] [LIBRARIES lib...]): static library baton_NAME of all sources in this folder.
+function(baton_layer name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(baton_${name} STATIC ${sources})
+  add_library(baton::${name} ALIAS baton_${name})
+  baton_compile_options(baton_${name})
+  target_include_directories(baton_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
+                                                  $<INSTALL_INTERFACE:include>)
+  target_compile_features(baton_${name} PUBLIC cxx_std_20)
+  set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
+  if(name STREQUAL "base")
+    target_precompile_headers(baton_base PRIVATE
+      <algorithm> <cstdint> <functional> <map> <memory> <optional> <string> <string_view> <unordered_map> <vector>
+      <fmt/format.h> <nlohmann/json.hpp>)
+  else()
+    target_precompile_headers(baton_${name} REUSE_FROM baton_base)
+  endif()
+  foreach(layer ${arg_DEPENDS})
+    target_link_libraries(baton_${name} PUBLIC baton_${layer})
+  endforeach()
+  target_link_libraries(baton_${name} PRIVATE ${arg_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY BATON_LAYERS baton_${name})
+endfunction()
+
+# baton_layer_tests(NAME [LAYERS layer...]): executable baton_test_NAME of tests/NAME/*.cpp.
+function(baton_layer_tests name)
+  cmake_parse_arguments(arg "" "" "LAYERS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources OR NOT TARGET baton_${name})
+    return()
+  endif()
+  add_executable(baton_test_${name} ${sources} support/doctest_main.cpp)
+  baton_compile_options(baton_test_${name})
+  target_precompile_headers(baton_test_${name} REUSE_FROM baton_base)
+  target_link_libraries(baton_test_${name} PRIVATE baton_${name} fmt::fmt nlohmann_json::nlohmann_json)
+  foreach(layer ${arg_LAYERS})
+    if(TARGET baton_${layer})
+      target_link_libraries(baton_test_${name} PRIVATE baton_${layer})
+    endif()
+  endforeach()
+  target_compile_definitions(baton_test_${name} PRIVATE BATON_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                                        BATON_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND baton_test_${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# baton_embed(TARGET NAME FILES...): a generated source with `std::span<const EmbeddedFile> NAME()` (base/embedded.hpp)
+# holding the files' names (relative to the current folder) and contents.
+function(baton_embed target name)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/embedded_${name}.cpp)
+  string(REPLACE ";" "|" files "${ARGN}")
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAME=${name} -DROOT=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${files}"
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${PROJECT_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()
