@@ -20,16 +20,17 @@ struct Bindings {
 struct PositionForm {
     enum class Kind : std::uint8_t {
         constant,    ///< does not contain r
-        affine_mod,  ///< (sign*r + offset) mod modulus, modulus = N
+        affine_mod,  ///< (sign*r + offset) mod N, or sign*r + offset: the r that gives p is sign*(p - offset) mod N if any
         xor_mask,    ///< r xor mask
         other,       ///< needs a table
     } kind = Kind::other;
     int sign = 1;
 };
 
-/// A parsed expression; cheap to copy. 64-bit integers; + - * / mod (floored), << >>, and or xor not, comparisons
-/// (< <= > >= == !=, giving 0 or 1), select(c, a, b), min, max, ilog2, pow2floor, parentheses. Precedence, from
-/// loose to tight: or, xor, and, not, comparisons, shifts, + -, * / mod, unary -.
+/// A parsed expression; cheap to copy. 64-bit integers; + - * / mod (floored), << >>, and or xor (of bits, so that
+/// they serve as masks and on 0/1), not (1 for 0, else 0), comparisons (< <= > >= == !=, giving 0 or 1), select(c, a, b)
+/// which evaluates only the branch it takes, min, max, ilog2, pow2floor, parentheses. `and` leaves its right side alone
+/// when its left is 0. Precedence, from loose to tight: or, xor, and, not, comparisons, shifts, + -, * / mod, unary -.
 class Expression {
 public:
     Expression() = default;               ///< empty: `present` is false
@@ -40,7 +41,10 @@ public:
     bool present() const { return node_ != nullptr; }
     /// Throws an input error for overflow, division by zero, unknown names, and shifts outside 0..62.
     std::int64_t evaluate(const Bindings& bindings) const;
+    /// Whether a name occurs. Names that stand for a `let` are not looked through.
     bool uses(std::string_view name) const;
+    /// Names that occur, each once, in order of appearance.
+    std::vector<std::string> names() const;
     /// The constant value when it is a literal.
     std::optional<std::int64_t> literal() const;
     PositionForm position_form() const;
@@ -48,6 +52,8 @@ public:
     std::string text() const;
 
     struct Node;
+    /// The syntax tree (expression_node.hpp); null when not present.
+    const Node* node() const { return node_.get(); }
 
 private:
     explicit Expression(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
