@@ -26,6 +26,7 @@ struct VerifyOptions {
     std::int64_t memory_budget = std::int64_t{2} << 30;  ///< bytes for exact contribution lists before hashing
     int slots = 0;                 ///< check deadlock at this slot count for staged connections; 0 = each connection's own
     std::int64_t instruction_limit = 10'000'000;  ///< Programs above are `not_proven`
+    std::int64_t step_limit = 1'000'000'000;      ///< Algorithms above are `not_proven`
 };
 
 /// Result of checking an Algorithm.
