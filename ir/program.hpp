@@ -119,8 +119,13 @@ struct Program {
 };
 
 /// The usual name of an instruction's shape: "send", "recv", "recv_copy_send", "recv_reduce_copy_send",
-/// "recv_reduce_send", "copy", "reduce", ...; a number after it counts operands beyond the first ("recv_reduce_copy 3").
+/// "recv_reduce_send", "copy", "reduce", ...; remote operands read and write, switch operands switch_reduce and multicast.
+/// A number counts the sources of a reduction of more than two ("recv_reduce_copy 3"), x and a number the destinations
+/// where one kind occurs several times ("send x2").
 std::string shape(const Threadblock& threadblock, const Instruction& instruction);
+
+/// Sets `post` exactly where some other threadblock needs the instruction. Needs that do not exist are left alone.
+void mark_posts(Program& program);
 
 /// Text dump for people and golden tests; stable.
 std::string dump(const Program& program);
