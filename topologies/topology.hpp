@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace baton::topologies {
@@ -29,18 +30,28 @@ std::string_view to_string(LinkKind kind);
 std::optional<NodeType> node_type_from(std::string_view name);
 std::optional<LinkKind> link_kind_from(std::string_view name);
 
+/// True for kinds whose units carry one flow together; units of the other kinds carry whole flows each.
+bool stripes(LinkKind kind);
+/// Payload bytes per packet when a file does not say: InfiniBand and RoCE 4096 (the largest verbs MTU), Ethernet
+/// 1460 (TCP over 1500-byte frames), 0 for kinds that are not modeled in packets.
+std::int64_t default_mtu(LinkKind kind);
+
 /// Where a figure comes from, kept beside quantities given as {value, source, assumed}.
 struct Provenance {
     std::string source;     ///< document, measurement or table; empty when not said
     bool assumed = false;   ///< true when a default or a guess stands in for a measured figure
 };
 
-/// One vertex. `rank` is -1 for nodes without one; any node may carry a rank, GPUs do by default.
+/// `Node::rank` before `finish`: GPUs get the lowest free ranks in file order, other nodes none.
+inline constexpr int kDefaultRank = -2;
+
+/// One vertex. After `finish`, `rank` is -1 for nodes without one; any node may carry a rank, GPUs do by default
+/// (set -1 for a GPU that takes no part).
 struct Node {
     std::string id;
     NodeType type = NodeType::gpu;
     std::string host;               ///< name of the host it belongs to; empty for fabric nodes
-    int rank = -1;
+    int rank = kDefaultRank;
     Time latency{};                 ///< added once per traversal (switch hop latency)
     Bytes buffer{};                 ///< switch buffer; 0 = not stated
     bool multicast = false;         ///< can replicate one incoming message to several ports
@@ -59,7 +70,8 @@ struct Link {
     Rate goodput{};                 ///< payload rate of one unit that kernels can use; always set after loading
     Time latency{};
     LinkKind kind = LinkKind::custom;
-    std::int64_t mtu = 0;           ///< bytes of payload per packet; 0 = not packetized
+    std::int64_t mtu = 0;           ///< bytes of payload per packet; 0 = not packetized, or before `finish` the
+                                    ///< default of the kind
     double loss = 0;                ///< probability that a packet is lost, [0, 1)
     Provenance provenance;
     /// Payload rate of all units together: what bounds, synthesis and the flow model use.
@@ -95,22 +107,33 @@ struct Topology {
     std::vector<int> rank_nodes;
     /// Link indices leaving and entering each node, in file order. Kept by `finish`.
     std::vector<std::vector<int>> out_links, in_links;
+    /// Node and link indices in the order of their ids, for look-ups. Kept by `finish`.
+    std::vector<int> nodes_by_id, links_by_id;
 
     /// Node or link index by id; -1 when absent.
     int node_index(std::string_view id) const;
     int link_index(std::string_view id) const;
+    /// Adds a node, or one link for each direction (`oneway`: from -> to only). Before `finish`; for makers in code.
+    int add_node(Node node);
+    void add_link(Link link, bool oneway = false);
     /// Index of the host of each rank (hosts numbered by first appearance in rank order; a rank without a host
     /// is a host of its own).
     std::vector<int> rank_hosts() const;
 
     /// Assigns default ids, derives goodputs, builds the index vectors and checks the invariants. Every maker of
-    /// a topology calls it last. Throws an input error naming node or link.
+    /// a topology calls it last; calling it again after a change is right. Throws an input error naming node or
+    /// link. Limits, so that no input exhausts memory or overflows a sum: 2^20 nodes, 2^24 links, 1 s of latency per
+    /// node or link, 1e18 B/s per link.
     void finish(const std::string& where = {});
 
     /// 64-bit FNV-1a over a canonical text of everything that changes results (names and provenance do not),
-    /// as 16 hexadecimal digits. Ties plans to machines.
+    /// as 16 hexadecimal digits. Ties plans to machines. Ids of nodes and links count, because routes name them.
     std::string hash() const;
 };
+
+/// Largest topology that is accepted.
+inline constexpr std::int64_t kMaxNodes = std::int64_t{1} << 20;
+inline constexpr std::int64_t kMaxLinks = std::int64_t{1} << 24;
 
 /// Payload share of the wire for a kind and MTU: (payload, payload + headers) in bytes, so that
 /// goodput = bandwidth * first / second. {1, 1} for kinds without packets. Header sizes: InfiniBand 26, RoCE v1 94,
