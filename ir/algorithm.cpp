@@ -53,6 +53,29 @@ std::vector<std::int64_t> Algorithm::scratch_places() const {
     return places;
 }
 
+void Algorithm::check_requirements() const {
+    for (std::size_t i = 0; i < requirements.size(); ++i)
+        for (int g = 0; g < (over_positions ? collective.group_count() : 1); ++g) {
+            Bindings bindings;
+            const std::int64_t n = over_positions ? collective.group_size(g) : collective.ranks;
+            bindings.values = {{"N", n}, {"C", collective.chunks}, {"root", collective.root}};
+            for (const auto& [key, value] : params) bindings.values.emplace_back(key, value);
+            const auto& requirement = requirements[i];
+            std::string values;
+            for (const auto& key : requirement.names())
+                if (const auto* value = bindings.find(key)) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", key, *value);
+            std::string words = i < requirement_words.size() ? requirement_words[i] : std::string();
+            if (words.empty()) words = requirement.text();
+            bool holds = false;
+            try {
+                holds = requirement.evaluate(bindings) != 0;
+            } catch (const Error& error) {
+                throw input_error(fmt::format("this algorithm needs {}; {} for {}", words, error.message(), values), name);
+            }
+            if (!holds) throw input_error(fmt::format("this algorithm needs {}; got {}", words, values), name);
+        }
+}
+
 std::string describe(const Step& step) {
     std::string source = fmt::format("[{}, {}, {}]", step.src_rank, to_string(step.src_buffer), step.src_index);
     std::string destination = fmt::format("[{}, {}, {}]", step.dst_rank, to_string(step.dst_buffer), step.dst_index);

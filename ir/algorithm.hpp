@@ -26,7 +26,9 @@ std::string_view to_string(StepOp op);
 enum class Protocol : std::uint8_t { automatic, simple, ll, ll128 };
 std::string_view to_string(Protocol protocol);
 
-/// One concrete step: 32 bytes. `src_*` to `dst_*` over `chunks` consecutive places.
+/// One concrete step: 32 bytes. `src_*` to `dst_*` over `chunks` consecutive places. multicast: from src_rank's place
+/// to (dst_buffer, dst_index) of all members of switch group dst_rank. switch_reduce: src_rank receives; its
+/// (dst_buffer, dst_index) := the reduction of (src_buffer, src_index) over all members of switch group dst_rank.
 struct Step {
     StepOp op = StepOp::send;
     Buffer src_buffer = Buffer::input;
@@ -96,6 +98,8 @@ struct Algorithm {
     Body body;
     std::map<std::string, std::int64_t> params;    ///< named integers, usable in expressions
     std::vector<Expression> requirements;          ///< `requires`: must hold for N, C, root and params
+    std::vector<std::string> requirement_words;    ///< per requirement: "N to be a power of two"; "" or absent = its text
+    Expression chunks_expression;                  ///< collective.chunks as written, when it depends on N or params
     bool over_positions = true;   ///< templates name positions of each group; false: communicator ranks
     std::vector<std::string> vias;                 ///< full routes that steps pin
     std::vector<std::vector<int>> switch_groups;   ///< members of each declared switch group
@@ -110,9 +114,13 @@ struct Algorithm {
     std::int64_t step_count() const;
     /// Scratch places used at each rank: one more than the largest index named. Walks all steps.
     std::vector<std::int64_t> scratch_places() const;
+    /// Throws an input error in words when a requirement does not hold: "this algorithm needs N to be a power of two;
+    /// got N = 6".
+    void check_requirements() const;
 };
 
-/// Walks concrete steps. Throws an input error that names the step when an expression overflows, a bound uses `r`,
+/// Walks concrete steps; valid while the algorithm lives and is not changed. Every step it gives has ranks within the
+/// communicator, one chunk or more and indices below 2^31. Throws an input error that names the step when an expression overflows, a bound uses `r`,
 /// or an operand is out of the 32-bit range.
 class StepCursor {
 public:
