@@ -6,7 +6,7 @@
 
 #if BATON_ON_DEVICE
 #define BATON_KERNEL(name, threads) \
-    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ baton_arguments arguments)
+    extern "C" __global__ void __launch_bounds__(threads, 1) name(const __grid_constant__ baton_arguments arguments)
 #define BATON_BLOCK(block) baton_kernel::Block block(arguments)
 #else
 #define BATON_KERNEL(name, threads)                                   \
@@ -65,9 +65,8 @@ struct Block {
     BATON_FN u8* output() const { return static_cast<u8*>(call.output); }
     BATON_FN u8* scratch() const { return static_cast<u8*>(call.scratch); }
 
-private:
-    Block(const Block&);
-    Block& operator=(const Block&);
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
 };
 
 }  // namespace baton_kernel

@@ -78,7 +78,9 @@ struct Mover {
     // Elements of the data type that fill 16 bytes; a wide operand then takes 4 bytes for each of them.
     static constexpr int kPack = int(16 / sizeof(Bits));
     static constexpr int kRegisters = (kWideSources != 0 || kWideDestinations != 0) ? kPack : 4;  // words per operand
-    static constexpr int kAtOnce = kSources * kRegisters <= 8 ? 4 : kSources * kRegisters <= 16 ? 2 : 1;
+    // Packs in flight per thread: bounded by the registers of raw words and, for bytes, of the values unpacked from them.
+    static constexpr int kWords = kSources * kRegisters * (kCopies || sizeof(Bits) > 1 ? 1 : 2);
+    static constexpr int kAtOnce = kWords <= 8 ? 4 : kWords <= 16 ? 2 : 1;
 
     BATON_FN static constexpr int vectors(bool wide) { return int(kPack * width(wide) / 16); }
 

@@ -81,58 +81,47 @@ BATON_FN void post_counter(u64* counter, u64 value) {
 }
 #endif
 
-// Writes the first error record of the threadblock and raises the abort word of the rank. Out of line and with plain
-// arguments: the block stays in registers.
-#if BATON_ON_DEVICE
-__device__ __noinline__
-#else
-inline __attribute__((noinline, cold))
-#endif
-void record_failure(const baton_rank& rank, u32 threadblock, u32 instruction, u64 epoch, u32 code, u32 kind, u32 peer,
-                    u64 expected, u64 seen) {
-    baton_error& error = rank.errors[threadblock];
+// Marks the block, writes the first error record of the threadblock and raises the abort word of the rank. Not a
+// call: on the device one would force registers to memory in every kernel that waits.
+BATON_FN void fail(Block& block, u32 code, u32 kind, u32 peer, u64 expected, u64 seen) {
+    block.failed = 1;
+    baton_error& error = block.rank.errors[block.threadblock];
     if (claim(&error.code, ~0u) == 0) {
         error.wait = kind;
-        error.rank = rank.rank;
-        error.threadblock = threadblock;
-        error.instruction = instruction;
+        error.rank = block.rank.rank;
+        error.threadblock = block.threadblock;
+        error.instruction = block.instruction;
         error.peer = peer;
         error.expected = expected;
         error.seen = seen;
-        error.epoch = epoch;
+        error.epoch = block.epoch;
         store_release(&error.code, code);
     }
-    store_relaxed(rank.abort, 1u);
+    store_relaxed(block.rank.abort, 1u);
 }
 
-BATON_FN void fail(Block& block, u32 code, u32 kind, u32 peer, u64 expected, u64 seen) {
-    block.failed = 1;
-    record_failure(block.rank, block.threadblock, block.instruction, block.epoch, code, kind, peer, expected, seen);
+// BATON_OK while a wait may go on; asked every 256 polls.
+BATON_FN u32 verdict(const Block& block, u64& started) {
+    if (load_relaxed(block.rank.abort) != 0) return BATON_ABORTED;
+    if (block.arguments.timeout_ns == 0) return BATON_OK;
+    const u64 now = now_ns(block);
+    if (started == 0) started = now;
+    return now - started > block.arguments.timeout_ns ? u32(BATON_TIMED_OUT) : u32(BATON_OK);
 }
 
 // Until *counter >= target. Any thread may call it; the others learn of the result at the next barrier.
 BATON_FN bool wait(Block& block, const u64* counter, u64 target, u32 kind, u32 peer) {
     if (block.failed) return false;
-    constexpr u32 kPollsPerCheck = 256;
-    u64 started = 0;
-    for (u32 polls = 0;; ++polls) {
-        const u64 seen = load_relaxed(counter);
-        if (seen >= target) break;
-        if (polls % kPollsPerCheck == kPollsPerCheck - 1) {
-            if (load_relaxed(block.rank.abort) != 0) {
-                fail(block, BATON_ABORTED, kind, peer, target, seen);
-                return false;
-            }
-            if (block.arguments.timeout_ns != 0) {
-                const u64 now = now_ns(block);
-                if (started == 0) started = now;
-                if (now - started > block.arguments.timeout_ns) {
-                    fail(block, BATON_TIMED_OUT, kind, peer, target, seen);
-                    return false;
-                }
-            }
-        }
+    u64 seen = load_relaxed(counter), started = 0;
+    u32 code = BATON_OK;
+    for (u32 polls = 1; seen < target && code == BATON_OK; ++polls) {
+        if (polls % 256 == 0) code = verdict(block, started);
         relax(block, polls);
+        seen = load_relaxed(counter);
+    }
+    if (code != BATON_OK) {
+        fail(block, code, kind, peer, target, seen);
+        return false;
     }
 #ifndef BATON_MUTATE_RELAXED_ACQUIRE
     load_acquire(counter);

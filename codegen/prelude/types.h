@@ -37,7 +37,11 @@ template <class To, class From>
 BATON_FN To bit_cast(From from) {
     static_assert(sizeof(To) == sizeof(From), "sizes differ");
     To to;
+#if BATON_ON_DEVICE
+    memcpy(&to, &from, sizeof to);  // a built-in of both CUDA compilers
+#else
     __builtin_memcpy(&to, &from, sizeof to);
+#endif
     return to;
 }
 
