@@ -4,6 +4,12 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include/baton SYMBOLIC)
 
 function(baton_compile_options target)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    # The precompiled header is shared with the libraries, so executables are compiled alike: -fPIC, not -fPIE.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${BATON_WERROR}>:-Werror>)
   if(BATON_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
