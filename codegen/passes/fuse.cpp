@@ -54,6 +54,15 @@ private:
         });
     }
 
+    /// An instruction takes or gives at most one message of a connection.
+    static bool share_lane(const std::vector<ir::Operand>& a, const std::vector<ir::Operand>& b) {
+        return std::any_of(a.begin(), a.end(), [&](const ir::Operand& x) {
+            return x.kind == ir::OperandKind::message && std::any_of(b.begin(), b.end(), [&](const ir::Operand& y) {
+                return y.kind == ir::OperandKind::message && y.target == x.target;
+            });
+        });
+    }
+
     /// A put needs its receive to store exactly what arrives, a get its send to publish a place as it stands.
     bool fusible(const Node& producer, const Node& consumer) const {
         return !uses_mode(producer.sources, ir::Mode::put) && !uses_mode(producer.destinations, ir::Mode::get) &&
@@ -116,7 +125,7 @@ private:
     bool absorb_by_copy(std::int32_t producer, std::int32_t consumer, std::int32_t value) {
         Node& from = graph_.nodes[producer];
         Node& into = graph_.nodes[consumer];
-        if (into.finalize || !fusible(from, into) ||
+        if (into.finalize || !fusible(from, into) || share_lane(from.destinations, into.destinations) ||
             from.destinations.size() + into.destinations.size() > static_cast<std::size_t>(kMaxDestinations)) {
             return false;
         }
@@ -138,7 +147,9 @@ private:
     bool absorb_by_reduction(std::int32_t producer, std::int32_t consumer, std::int32_t value, std::size_t position) {
         Node& from = graph_.nodes[producer];
         Node& into = graph_.nodes[consumer];
-        if (from.finalize || from.destinations.size() != 1 || !fusible(from, into)) return false;
+        if (from.finalize || from.destinations.size() != 1 || !fusible(from, into) || share_lane(from.sources, into.sources)) {
+            return false;
+        }
         if (from.sources.size() > 1 && (position != 0 || !k_way_)) return false;
         if (from.sources.size() + into.sources.size() - 1 > static_cast<std::size_t>(kMaxSources)) return false;
         const StoredValue& stored = live_.values[value];

@@ -38,7 +38,10 @@ constexpr int kLeastCopies = 3;
 bool same_shape(const ir::Threadblock& tb, int a, int b) {
     const ir::Instruction& x = tb.instructions[a];
     const ir::Instruction& y = tb.instructions[b];
-    if (x.sources != y.sources || x.destinations != y.destinations || x.needs != y.needs || x.finalize != y.finalize) return false;
+    if (x.sources != y.sources || x.destinations != y.destinations || x.needs != y.needs ||
+        x.finalize != y.finalize || x.post != y.post) {
+        return false;
+    }
     for (int i = 0; i < x.sources + x.destinations; ++i) {
         const ir::Operand& p = tb.operands[x.first_operand + i];
         const ir::Operand& q = tb.operands[y.first_operand + i];

@@ -48,6 +48,29 @@ void unite_sides(const Graph& graph, UnionFind& sides) {
     }
 }
 
+/// Who overwrites what a get reader reads waits on the publishing end itself, so it belongs to that threadblock. Returns
+/// for local nodes of that kind the side they belong to.
+std::map<std::int32_t, std::int32_t> bind_overwriters(const Graph& graph, const std::vector<std::int32_t>& order, UnionFind& sides) {
+    std::map<std::int32_t, std::int32_t> bound;
+    const Aliases aliases(graph.collective);
+    Hazards hazards(graph.collective, aliases);
+    for (const std::int32_t number : order) {
+        const Node& node = graph.nodes[number];
+        announce(graph, hazards, number, [&](std::int32_t other, bool far) {
+            if (far || graph.nodes[other].rank == node.rank) return;
+            for (const ir::Operand& source : graph.nodes[other].sources) {
+                if (source.kind != ir::OperandKind::message) continue;
+                const ir::Connection& connection = graph.lanes[source.target].connection;
+                if (connection.mode != ir::Mode::get || connection.src != node.rank) continue;
+                std::int32_t own = first_side(node);
+                if (own < 0) own = bound.try_emplace(number, 2 * source.target).first->second;
+                sides.unite(own, 2 * source.target);
+            }
+        });
+    }
+    return bound;
+}
+
 /// Merges the two shortest threadblocks of a rank until the budget holds; returns the new number of each.
 std::vector<int> merge_to_budget(std::vector<std::int64_t> load, int budget) {
     const int count = static_cast<int>(load.size());
@@ -135,6 +158,7 @@ void assign_threadblocks(Graph& graph, const LowerOptions& options, bool within_
     for (Node& node : graph.nodes) node.threadblock = -1;
     UnionFind sides(graph.lanes.size() * 2);
     unite_sides(graph, sides);
+    const std::map<std::int32_t, std::int32_t> bound = bind_overwriters(graph, order, sides);
 
     std::vector<std::int32_t> threadblock_of(graph.lanes.size() * 2, -1);
     std::vector<int> counts(graph.collective.ranks, 0);
@@ -148,6 +172,7 @@ void assign_threadblocks(Graph& graph, const LowerOptions& options, bool within_
         const std::int32_t side = first_side(node);
         if (side >= 0) node.threadblock = threadblock_of[sides.find(side)];
     }
+    for (const auto& [number, side] : bound) graph.nodes[number].threadblock = threadblock_of[sides.find(side)];
     place_local_nodes(graph, order, counts);
     if (within_budget) {
         std::vector<std::vector<std::int64_t>> load(graph.collective.ranks);

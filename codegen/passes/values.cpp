@@ -197,6 +197,10 @@ Values::Update Values::update(const Move& move, const Run& source, std::int32_t 
     after.contributions = contributions + (move.reducing ? before.contributions : 0);
     const std::int64_t all = full(run.rank, run.buffer, run.index);
     result.finalize = move.reducing && all > 1 && after.contributions == all;
+    // A single rank's value is complete as it stands: the copy from input finalizes it.
+    if (all == 1 && collective_->kind != ir::CollectiveKind::custom && !move.reducing && source.buffer == ir::Buffer::input) {
+        result.finalize = true;
+    }
     after.buffer = run.buffer;
     if (run.buffer == ir::Buffer::scratch) {
         after.shift = scratch_shift(run, source);

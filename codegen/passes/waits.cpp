@@ -18,6 +18,18 @@ void join(Clock& into, const Clock& from) {
     }
 }
 
+/// Leaves only needs that instructions still have in the pool.
+void pack_needs(ir::Threadblock& threadblock) {
+    std::vector<ir::Need> packed;
+    for (ir::Instruction& instruction : threadblock.instructions) {
+        const auto needs = threadblock.needs_of(instruction);
+        const auto first = static_cast<std::uint32_t>(packed.size());
+        packed.insert(packed.end(), needs.begin(), needs.end());
+        instruction.first_need = first;
+    }
+    threadblock.needs = std::move(packed);
+}
+
 }  // namespace
 
 void minimize_waits(ir::Program& program, const std::vector<Location>& order) {
@@ -75,6 +87,9 @@ void minimize_waits(ir::Program& program, const std::vector<Location>& order) {
             const auto slot = holders->second.find(location.instruction);
             if (slot != holders->second.end()) slot->second = clock;
         }
+    }
+    for (ir::RankProgram& rank : program.ranks) {
+        for (ir::Threadblock& threadblock : rank.threadblocks) pack_needs(threadblock);
     }
 }
 
