@@ -73,7 +73,7 @@ ir::Program run_passes(const ir::Algorithm& algorithm, const LowerOptions& optio
     std::vector<Location> order;
     ir::Program program = to_program(graph, order);
     if (runs("waits")) minimize_waits(program, order);
-    mark_posts(program);
+    ir::mark_posts(program);
     if (runs("reroll")) reroll(program);
     return program;
 }

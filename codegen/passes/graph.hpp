@@ -109,17 +109,10 @@ public:
             if (writer >= 0) map.assign(part.index, part.index + part.chunks, Access{writer, {}});
         });
     }
-    /// A local copy. In place, a copy of a place onto itself is no access at all.
-    template <class F>
-    void copy(const Run& source, const Run& destination, std::int32_t node, F&& f) {
-        const bool itself = aliases_->any() && aliases_->memory(source) == aliases_->memory(destination);
-        skip_aliased_ = itself;
-        read(source, node, f);
-        write(destination, node, f);
-        skip_aliased_ = false;
-    }
     /// The largest number of a node that wrote the memory of `run`, in place; -1 when none did.
     std::int32_t last_writer_in_place(const Run& run) const;
+    /// Whether two runs are one and the same memory in place.
+    bool same_memory(const Run& a, const Run& b) const { return aliases_->memory(a) == aliases_->memory(b); }
 
 private:
     struct Access {
@@ -129,14 +122,13 @@ private:
     template <class F>
     void for_runs(const Run& run, F&& f) {
         f(apart_[static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)], run);
-        if (!aliases_->any() || skip_aliased_) return;
+        if (!aliases_->any()) return;
         for (const Run& part : aliases_->memory(run)) {
             f(merged_[static_cast<std::size_t>(part.rank) * 3 + static_cast<std::size_t>(part.buffer)], part);
         }
     }
     const Aliases* aliases_;
     std::vector<IntervalMap<Access>> apart_, merged_;
-    bool skip_aliased_ = false;
 };
 
 /// Announces a node to `hazards`: its own operands, the destination that a put writes at its peer, and the source that a
@@ -154,11 +146,6 @@ void announce(const Graph& graph, Hazards& hazards, std::int32_t number, F&& f) 
     const Node& node = graph.nodes[number];
     const auto local = [&](std::int32_t other) { if (other != number) f(other, false); };
     const auto far = [&](std::int32_t other) { if (other != number) f(other, true); };
-    if (node.sources.size() == 1 && node.destinations.size() == 1 && node.sources[0].kind == ir::OperandKind::local &&
-        node.destinations[0].kind == ir::OperandKind::local) {
-        hazards.copy(run_of(node.rank, node.sources[0]), run_of(node.rank, node.destinations[0]), number, local);
-        return;
-    }
     for (const ir::Operand& source : node.sources) {
         if (source.kind == ir::OperandKind::local) {
             hazards.read(run_of(node.rank, source), number, local);
@@ -192,8 +179,6 @@ struct Location {
 ir::Program to_program(const Graph& graph, std::vector<Location>& order);
 /// Drops needs that sequence, messages or earlier needs imply.
 void minimize_waits(ir::Program& program, const std::vector<Location>& order);
-/// Marks the instructions whose tokens some other threadblock needs.
-void mark_posts(ir::Program& program);
 /// Marks repeated bodies.
 void reroll(ir::Program& program);
 

@@ -129,15 +129,16 @@ private:
             if (source.kind != ir::OperandKind::message) continue;
             const Lane& lane = graph_.lanes[source.target];
             if (lane.connection.mode != ir::Mode::get || lane.connection.src != node.rank) continue;
-            require(locations_[lane.sends[source.index]], ir::Event::source_free);
+            require(locations_[lane.sends[source.index]], ir::Event::source_free, source.target);
         }
         // A remote writer is the put that this node receives; its message orders it.
     }
 
     static bool same_threadblock(const Node& a, const Node& b) { return a.rank == b.rank && a.threadblock == b.threadblock; }
 
-    void require(const Location& location, ir::Event event) {
-        auto& instruction = needs_.try_emplace({location.rank, location.threadblock, event}, -1).first->second;
+    /// Later instructions of a threadblock imply earlier ones; acknowledgements do so within one connection only.
+    void require(const Location& location, ir::Event event, int lane = -1) {
+        auto& instruction = needs_.try_emplace({location.rank, location.threadblock, event, lane}, -1).first->second;
         instruction = std::max(instruction, location.instruction);
     }
 
@@ -165,24 +166,10 @@ private:
     Hazards hazards_;
     ScratchPacking packing_;
     ir::Program program_;
-    std::map<std::tuple<int, int, ir::Event>, std::int32_t> needs_;
+    std::map<std::tuple<int, int, ir::Event, int>, std::int32_t> needs_;
 };
 
 }  // namespace
-
-void mark_posts(ir::Program& program) {
-    for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
-        for (std::size_t number = 0; number < program.ranks[rank].threadblocks.size(); ++number) {
-            const ir::Threadblock& threadblock = program.ranks[rank].threadblocks[number];
-            for (const ir::Instruction& instruction : threadblock.instructions) {
-                for (const ir::Need& need : threadblock.needs_of(instruction)) {
-                    if (need.rank == static_cast<int>(rank) && need.threadblock == static_cast<int>(number)) continue;
-                    program.ranks[need.rank].threadblocks[need.threadblock].instructions[need.instruction].post = true;
-                }
-            }
-        }
-    }
-}
 
 ir::Program to_program(const Graph& graph, std::vector<Location>& order) { return Writer(graph, order).run(); }
 

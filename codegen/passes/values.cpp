@@ -171,8 +171,9 @@ Run Values::place(const Run& run, const Hazards* hazards) const {
         earliest = std::min(earliest, value.copied_by);
     });
     const Run input = {run.rank, ir::Buffer::input, run.index + first.copy_shift, run.chunks};
-    // In place the input may have been overwritten since it was copied.
-    return alike && hazards->last_writer_in_place(input) < earliest ? input : real;
+    if (!alike) return real;
+    // In place the input may have been overwritten since it was copied, unless both are one place.
+    return hazards->same_memory(input, run) || hazards->last_writer_in_place(input) < earliest ? input : real;
 }
 
 std::int32_t Values::contributions(const Run& run) const {
