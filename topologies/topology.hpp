@@ -122,7 +122,7 @@ struct Topology {
 
     /// Assigns default ids, derives goodputs, builds the index vectors and checks the invariants. Every maker of
     /// a topology calls it last; calling it again after a change is right. Throws an input error naming node or
-    /// link. Limits, so that no input exhausts memory or overflows a sum: 2^20 nodes, 2^24 links, 1 s of latency per
+    /// link. Limits, so that no input exhausts memory or overflows a sum: 2^20 nodes, 2^22 links, 1 s of latency per
     /// node or link, 1e18 B/s per link.
     void finish(const std::string& where = {});
 
@@ -133,7 +133,7 @@ struct Topology {
 
 /// Largest topology that is accepted.
 inline constexpr std::int64_t kMaxNodes = std::int64_t{1} << 20;
-inline constexpr std::int64_t kMaxLinks = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxLinks = std::int64_t{1} << 22;
 
 /// Payload share of the wire for a kind and MTU: (payload, payload + headers) in bytes, so that
 /// goodput = bandwidth * first / second. {1, 1} for kinds without packets. Header sizes: InfiniBand 26, RoCE v1 94,
