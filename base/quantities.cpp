@@ -2,9 +2,9 @@
 
 #include <baton/base/error.hpp>
 
+#include <fmt/format.h>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
 #include <iterator>
 
 namespace baton {
@@ -15,15 +15,23 @@ struct Unit {
     long double factor;
 };
 
-constexpr Unit kByteUnits[] = {{"", 1},         {"B", 1},        {"kB", 1e3},      {"KB", 1e3},     {"MB", 1e6},
-                               {"GB", 1e9},     {"TB", 1e12},    {"KiB", 1024},    {"MiB", 1048576}, {"GiB", 1073741824},
+constexpr Unit kByteUnits[] = {{"", 1},
+                               {"B", 1},
+                               {"kB", 1e3},
+                               {"KB", 1e3},
+                               {"MB", 1e6},
+                               {"GB", 1e9},
+                               {"TB", 1e12},
+                               {"KiB", 1024},
+                               {"MiB", 1048576},
+                               {"GiB", 1073741824},
                                {"TiB", 1099511627776.0L}};
-constexpr Unit kTimeUnits[] = {{"", 1e12L}, {"s", 1e12L}, {"ms", 1e9L}, {"us", 1e6L}, {"ns", 1e3L}, {"ps", 1}};
-constexpr Unit kRateUnits[] = {{"", 1},
-                               {"B/s", 1},       {"kB/s", 1e3},    {"MB/s", 1e6},        {"GB/s", 1e9},
-                               {"TB/s", 1e12},   {"KiB/s", 1024},  {"MiB/s", 1048576},   {"GiB/s", 1073741824},
-                               {"b/s", 0.125L},  {"kb/s", 125},    {"Mb/s", 125e3L},     {"Gb/s", 125e6L},
-                               {"Tb/s", 125e9L}};
+constexpr Unit kTimeUnits[] = {{"", 1e12L},  {"s", 1e12L}, {"ms", 1e9L},
+                               {"us", 1e6L}, {"ns", 1e3L}, {"ps", 1}};
+constexpr Unit kRateUnits[] = {
+    {"", 1},        {"B/s", 1},       {"kB/s", 1e3},      {"MB/s", 1e6},         {"GB/s", 1e9},
+    {"TB/s", 1e12}, {"KiB/s", 1024},  {"MiB/s", 1048576}, {"GiB/s", 1073741824}, {"b/s", 0.125L},
+    {"kb/s", 125},  {"Mb/s", 125e3L}, {"Gb/s", 125e6L},   {"Tb/s", 125e9L}};
 
 std::string_view trimmed(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -45,7 +53,7 @@ std::int64_t parse(std::string_view text, const Unit (&units)[N], const char* wh
                            fmt::format("write a number with one of {}, for example {}", names, example));
     };
     std::string_view rest = trimmed(text);
-    double number = 0;
+    long double number = 0;  // 64 bits of mantissa: any byte count is exact
     const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
     if (status == std::errc::result_out_of_range) throw bad("the number is out of range");
     if (status != std::errc() || !std::isfinite(number)) throw bad("it does not begin with a number");
@@ -53,7 +61,7 @@ std::int64_t parse(std::string_view text, const Unit (&units)[N], const char* wh
     rest = trimmed(rest.substr(static_cast<std::size_t>(end - rest.data())));
     for (const Unit& unit : units) {
         if (unit.name != rest) continue;
-        const long double value = std::roundl(static_cast<long double>(number) * unit.factor);
+        const long double value = std::roundl(number * unit.factor);
         if (value >= 9.2e18L) throw bad("the value is out of range");
         return static_cast<std::int64_t>(value);
     }
@@ -99,6 +107,7 @@ std::string to_string(Bytes bytes) {
 std::string to_string(Time time) {
     if (time == Time::max()) return "never";
     const double ps = static_cast<double>(time.picoseconds);
+    if (time.picoseconds == 0) return "0s";
     if (ps < 1e3) return fmt::format("{}ps", time.picoseconds);
     if (ps < 999.95e3) return short_number(ps * 1e-3) + "ns";
     if (ps < 999.95e6) return short_number(ps * 1e-6) + "us";
@@ -128,7 +137,8 @@ std::vector<Bytes> parse_sizes(std::string_view text) {
         }
         const std::int64_t low = parse_bytes(text.substr(0, dots), "sizes").count;
         const std::int64_t high = parse_bytes(high_text, "sizes").count;
-        if (factor < 2) throw input_error("the step of a size range must be 2 or more", "sizes", "write 1KiB..1GiB*4");
+        if (factor < 2)
+            throw input_error("the step of a size range must be 2 or more", "sizes", "write 1KiB..1GiB*4");
         if (low < 1 || high < low) {
             throw input_error(fmt::format("the size range '{}' is empty", text.substr(0, 60)), "sizes",
                               "write the smaller size first, from 1B on: 1KiB..1GiB");
