@@ -10,6 +10,7 @@ foreach(layer base topologies ir sim synth codegen runtime)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h" PATTERN "prelude" EXCLUDE)
 endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/codegen/prelude/abi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/codegen/prelude)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Baton)
 install(EXPORT BatonTargets NAMESPACE Baton:: DESTINATION ${package})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/BatonConfig.cmake.in ${PROJECT_BINARY_DIR}/BatonConfig.cmake

@@ -38,13 +38,15 @@ typedef struct baton_entry {
     baton_u64 epoch;          /* written last, with release */
 } baton_entry;
 
-/* A peer with which entry records are exchanged. Two records per direction, used by epoch parity. */
+/* A peer with which entry records are exchanged. Two records per direction, used by epoch parity. Plans differ in whom
+ * they exchange with, so not every epoch has a record for every peer. */
 typedef struct baton_peer {
     const baton_entry* received;    /* [2] in own memory, written by the peer; null: no exchange with this peer */
     baton_entry* sent;              /* [2] in the peer's memory, as mapped here */
     const baton_u64* acknowledged;  /* in own memory: last epoch whose own record the peer has done with */
     baton_u64* acknowledge;         /* in the peer's memory: the same for the peer's record */
     const baton_u64* windows;       /* base addresses of the peer's windows, as mapped here */
+    baton_u64* told;                /* [2] private: epochs of the records last sent, by parity; 0: none yet */
 } baton_peer;
 
 /* Persists between calls and plans; private to the rank. Zero at the start. */

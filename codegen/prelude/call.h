@@ -10,13 +10,14 @@ struct Remote {
 };
 
 // Threadblock 0 tells every peer that the rank has entered; the threads share the peers. The others do nothing.
-// The record of two calls ago must have been read: its place is taken again.
+// The record that was sent last in this parity must have been read: its place is taken again.
 BATON_FN void enter(Block& block) {
     if (block.threadblock != 0) return;
     for (u32 p = block.thread; p < block.rank.ranks; p += block.threads) {
         const baton_peer& peer = block.rank.peers[p];
         if (peer.received == nullptr) continue;
-        if (block.epoch > 2 && !wait(block, peer.acknowledged, block.epoch - 2, BATON_WAIT_RECORD, p)) break;
+        u64& told = peer.told[block.epoch & 1];
+        if (told != 0 && !wait(block, peer.acknowledged, told, BATON_WAIT_RECORD, p)) break;
         baton_entry& record = peer.sent[block.epoch & 1];
         record.fingerprint = block.arguments.fingerprint;
         record.offset[0] = block.call.input_offset;
@@ -26,6 +27,7 @@ BATON_FN void enter(Block& block) {
         record.window[1] = block.call.output_window;
         record.window[2] = block.call.scratch_window;
         store_release(&record.epoch, block.epoch);
+        told = block.epoch;
     }
 }
 

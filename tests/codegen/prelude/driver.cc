@@ -6,6 +6,7 @@
 
 #include <sched.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -70,6 +71,7 @@ struct Communicator {
     std::vector<std::vector<baton_connection>> connections;
     std::vector<std::vector<baton_peer>> peers;
     std::vector<baton_entry> entries;                          // [reader][writer][2]
+    std::vector<std::array<baton_u64, 2>> told;                // [teller][peer]
     std::vector<Counter> acknowledged;                         // [writer][reader]
     std::vector<baton_rank_state> states;
     std::vector<std::vector<baton_error>> errors;
@@ -79,7 +81,7 @@ struct Communicator {
 
     Communicator(int n, int blocks, baton_u32 slots, baton_u64 slot_bytes, bool local_token)
         : n(n), blocks(blocks), slots(slots), tokens(n), token_table(n), connections(n), peers(n), entries(n * n * 2),
-          acknowledged(n * n), states(n), errors(n, std::vector<baton_error>(blocks)), aborts(n), ranks(n) {
+          told(n * n), acknowledged(n * n), states(n), errors(n, std::vector<baton_error>(blocks)), aborts(n), ranks(n) {
         for (int r = 0; r < n; ++r) {
             links.push_back(std::make_unique<Link>());
             Link& link = *links[r];
@@ -101,7 +103,7 @@ struct Communicator {
                 peers[r].push_back(p == r ? baton_peer{}
                                           : baton_peer{&entries[(r * n + p) * 2], &entries[(p * n + r) * 2],
                                                        &acknowledged[r * n + p].value, &acknowledged[p * n + r].value,
-                                                       &window});
+                                                       &window, told[r * n + p].data()});
             ranks[r] = {static_cast<baton_u32>(r), static_cast<baton_u32>(n), static_cast<baton_u32>(r),
                         static_cast<baton_u32>(blocks), &states[r], connections[r].data(), peers[r].data(),
                         token_table[r].data(), &aborts[r], errors[r].data(), {0, 0, 0, 0}};
