@@ -9,6 +9,10 @@
 #include <string>
 #include <string_view>
 
+namespace baton {
+class JsonReader;
+}
+
 namespace baton::ir {
 
 /// What the reader of a file sets instead of the file.
@@ -23,6 +27,9 @@ struct LoadOptions {
 Algorithm load_algorithm(const std::string& path, const LoadOptions& options = {});
 /// The same from text; `name` stands for the file in messages.
 Algorithm parse_algorithm(std::string_view text, const std::string& name = "<text>", const LoadOptions& options = {});
+
+/// The same from a document that is already open.
+Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options = {});
 
 /// One step, loop or block a line; loops, lets and params are kept. Parses back to the same algorithm.
 /// Throws an input error when explicit steps of ranks and templates of positions are mixed on groups.

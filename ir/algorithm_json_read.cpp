@@ -288,7 +288,9 @@ void read_requirements(const JsonReader& root, Algorithm& algorithm) {
     for (const auto& value : list->elements()) add(value);
 }
 
-Algorithm read(const JsonReader& root, const LoadOptions& options) {
+}  // namespace
+
+Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options) {
     if (!root.is_object()) throw root.error("expected an algorithm, an object");
     const auto format = root.at("baton");
     if (format.string() != "algorithm/1")
@@ -332,16 +334,14 @@ Algorithm read(const JsonReader& root, const LoadOptions& options) {
     return algorithm;
 }
 
-}  // namespace
-
 Algorithm load_algorithm(const std::string& path, const LoadOptions& options) {
     const auto document = JsonDocument::load(path);
-    return read(document.root(), options);
+    return read_algorithm(document.root(), options);
 }
 
 Algorithm parse_algorithm(std::string_view text, const std::string& name, const LoadOptions& options) {
     const auto document = JsonDocument::parse(text, name);
-    return read(document.root(), options);
+    return read_algorithm(document.root(), options);
 }
 
 }  // namespace baton::ir

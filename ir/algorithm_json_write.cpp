@@ -2,6 +2,7 @@
 #include <baton/base/error.hpp>
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/collective_json.hpp>
+#include <baton/ir/json_text.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -125,45 +126,24 @@ Json document(const Algorithm& algorithm) {
     return json;
 }
 
-/// Compact, with a blank after "," and ":" outside of strings.
-std::string spaced(const Json& json) {
-    // Names come from callers and may not be UTF-8: replace rather than throw.
-    const std::string compact = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-    std::string text;
-    bool quoted = false;
-    for (std::size_t i = 0; i < compact.size(); ++i) {
-        const char c = compact[i];
-        text += c;
-        if (quoted && c == '\\') text += compact[++i];
-        else if (c == '"') quoted = !quoted;
-        else if (!quoted && (c == ',' || c == ':')) text += ' ';
-    }
-    return text;
-}
-
 }  // namespace
 
 std::string to_json(const Algorithm& algorithm) {
     const Json json = document(algorithm);
     std::string text;
     for (auto it = json.begin(); it != json.end(); ++it) {
-        text += (text.empty() ? "{" : ",\n ") + spaced(it.key()) + ": ";
+        text += (text.empty() ? "{" : ",\n ") + spaced_json(it.key()) + ": ";
         if (it.key() != "steps") {
-            text += spaced(*it);
+            text += spaced_json(*it);
             continue;
         }
         text += "[";
-        for (std::size_t i = 0; i < it->size(); ++i) text += (i == 0 ? "\n  " : ",\n  ") + spaced((*it)[i]);
+        for (std::size_t i = 0; i < it->size(); ++i) text += (i == 0 ? "\n  " : ",\n  ") + spaced_json((*it)[i]);
         text += "]";
     }
     return text + "}\n";
 }
 
-std::string to_cbor(const Algorithm& algorithm) {
-    std::string bytes = "\xd9\xd9\xf7";
-    const auto body = Json::to_cbor(document(algorithm));
-    bytes.append(body.begin(), body.end());
-    return bytes;
-}
+std::string to_cbor(const Algorithm& algorithm) { return cbor_bytes(document(algorithm)); }
 
 }  // namespace baton::ir
