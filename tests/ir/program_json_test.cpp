@@ -73,8 +73,8 @@ std::string with(const std::string& instructions, const std::string& more = "") 
 }  // namespace
 
 TEST_CASE("programs survive JSON and CBOR") {
-    check_round_trip(test::ring_all_reduce(4));
-    check_round_trip(test::one_shot_all_reduce(3));
+    check_round_trip(test::ring_all_reduce_program(4));
+    check_round_trip(test::one_shot_all_reduce_program(3));
     for (const auto mode : {Mode::staged, Mode::put, Mode::get})
         check_round_trip(test::direct_all_gather(3, mode, 2));
 }
@@ -179,11 +179,12 @@ TEST_CASE("broken program files give errors, never a crash") {
 }
 
 TEST_CASE("a schedule file holds an algorithm or a program") {
-    const Schedule a = parse_schedule(R"({"baton": "algorithm/1", "name": "pair", "collective": {"kind": "broadcast", "ranks": 2, "chunks": 1},
+    const Schedule a = parse_schedule(
+        R"({"baton": "algorithm/1", "name": "pair", "collective": {"kind": "broadcast", "ranks": 2, "chunks": 1},
         "steps": [{"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0]}]})");
     REQUIRE(std::holds_alternative<Algorithm>(a));
     CHECK(name_of(a) == "pair");
-    const std::string text = to_json(test::ring_all_reduce(4));
+    const std::string text = to_json(test::ring_all_reduce_program(4));
     const Schedule p = parse_schedule(text);
     REQUIRE(std::holds_alternative<Program>(p));
     CHECK(collective_of(p).ranks == 4);

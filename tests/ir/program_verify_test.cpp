@@ -36,7 +36,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("a ring all-reduce is proved, keeps replicas equal and needs two slots") {
     for (const int ranks : {2, 3, 4, 5, 8, 16}) {
-        const auto report = ir::verify(ring_all_reduce(ranks));
+        const auto report = ir::verify(ring_all_reduce_program(ranks));
         CHECK(report.assurance == ir::Assurance::proved);
         // Two ranks reduce in either order, and a reduction of two commutes.
         CHECK(report.order == (ranks == 2 ? Order::rank_order : Order::replicas_equal));
@@ -45,23 +45,23 @@ TEST_CASE("a ring all-reduce is proved, keeps replicas equal and needs two slots
 }
 
 TEST_CASE("a ring all-reduce with one slot deadlocks, and the cycle is named") {
-    const std::string text = fault(ring_all_reduce(4, 1));
+    const std::string text = fault(ring_all_reduce_program(4, 1));
     CHECK(contains(text, "deadlock"));
     for (int rank = 0; rank < 4; ++rank) CHECK(contains(text, "rank " + std::to_string(rank) + ", threadblock 0, instruction 1"));
     CHECK(contains(text, "a free slot of connection"));
     CHECK(contains(text, "with 2 slots"));
     ir::VerifyOptions one;
     one.slots = 1;
-    CHECK(contains(fault(ring_all_reduce(4, 8), one), "deadlock"));
+    CHECK(contains(fault(ring_all_reduce_program(4, 8), one), "deadlock"));
 }
 
 TEST_CASE("one wider connection is enough to free a ring, and the minimum per connection says so") {
-    ir::Program program = ring_all_reduce(5, 1);
+    ir::Program program = ring_all_reduce_program(5, 1);
     program.connections[2].slots = 2;
     const auto report = ir::verify(program);
     CHECK(report.smallest_slots == 2);
     CHECK(report.smallest_per_connection == std::vector<int>{1, 1, 2, 1, 1});
-    CHECK(ir::verify(ring_all_reduce(5, 2)).smallest_per_connection == std::vector<int>{1, 1, 1, 1, 1});
+    CHECK(ir::verify(ring_all_reduce_program(5, 2)).smallest_per_connection == std::vector<int>{1, 1, 1, 1, 1});
 }
 
 TEST_CASE("direct all-gathers are proved in every mode") {
@@ -76,18 +76,18 @@ TEST_CASE("direct all-gathers are proved in every mode") {
 }
 
 TEST_CASE("a one-shot all-reduce folds in rank order") {
-    for (const int ranks : {1, 2, 3, 7}) CHECK(ir::verify(one_shot_all_reduce(ranks)).order == Order::rank_order);
+    for (const int ranks : {1, 2, 3, 7}) CHECK(ir::verify(one_shot_all_reduce_program(ranks)).order == Order::rank_order);
     // Two operands swapped on one rank: its own fold differs from the others'.
-    ir::Program program = one_shot_all_reduce(4);
+    ir::Program program = one_shot_all_reduce_program(4);
     auto& operands = program.ranks[2].threadblocks[0].operands;
     std::swap(operands[0], operands[3]);
     CHECK(ir::verify(program).order == Order::fixed);
     // Swapping the first two is commutativity only.
-    program = one_shot_all_reduce(4);
+    program = one_shot_all_reduce_program(4);
     for (auto& rank : program.ranks) std::swap(rank.threadblocks[0].operands[0], rank.threadblocks[0].operands[1]);
     CHECK(ir::verify(program).order == Order::rank_order);
     // The same other order on all ranks: replicas are equal, in an order of their own.
-    program = one_shot_all_reduce(4);
+    program = one_shot_all_reduce_program(4);
     for (auto& rank : program.ranks) {
         auto& ops = rank.threadblocks[0].operands;
         const auto own = std::find_if(ops.begin(), ops.begin() + 4, [](const Operand& o) { return o.kind == OperandKind::local; }) - ops.begin();
@@ -114,7 +114,7 @@ TEST_CASE("rounding between the reductions of a chain is seen unless partial res
 
 TEST_CASE("a dropped instruction is found") {
     // The last receive of a ring: the message has no partner.
-    ir::Program program = ring_all_reduce(4);
+    ir::Program program = ring_all_reduce_program(4);
     program.ranks[1].threadblocks[0].instructions.pop_back();
     CHECK(contains(fault(program), "6 messages are sent and 5 received"));
     // The copy of the own shard: an output without a value.
@@ -171,10 +171,10 @@ TEST_CASE("a doubled reduction is found") {
 }
 
 TEST_CASE("finalize belongs to one instruction") {
-    ir::Program program = one_shot_all_reduce(3);
+    ir::Program program = one_shot_all_reduce_program(3);
     program.ranks[1].threadblocks[0].instructions[0].finalize = false;
     CHECK(contains(fault(program), "no instruction finalized"));
-    program = one_shot_all_reduce(3);
+    program = one_shot_all_reduce_program(3);
     add(program.ranks[1].threadblocks[0], {output(0)}, {output(0)}, {}, true);
     CHECK(contains(fault(program), "finalizes a value twice"));
 }
@@ -193,7 +193,7 @@ TEST_CASE("a missing need is a race and both instructions are named") {
     CHECK(contains(text, "rank 0, threadblock 0, instruction 0 (copy, step 4)"));
     CHECK(contains(text, "rank 0, threadblock 1, instruction 0 (copy, step 5)"));
     // A write after a write, where values agree, is a race as well.
-    program = one_shot_all_reduce(1);
+    program = one_shot_all_reduce_program(1);
     add(program.ranks[0].threadblocks[1], {input(0)}, {output(0)}, {}, false, 9);
     const std::string race = fault(program);
     CHECK(contains(race, "race"));
@@ -203,7 +203,7 @@ TEST_CASE("a missing need is a race and both instructions are named") {
 
 TEST_CASE("a race that exists in place only is found") {
     // Threadblock 1 sends the input while threadblock 0 writes the output over it.
-    ir::Program program = one_shot_all_reduce(3);
+    ir::Program program = one_shot_all_reduce_program(3);
     for (auto& rank : program.ranks) rank.threadblocks[0].instructions[0].needs = 0;
     const std::string text = fault(program);
     CHECK(contains(text, "race"));
@@ -314,7 +314,7 @@ TEST_CASE("cyclic waits are a deadlock with any number of slots") {
 
 TEST_CASE("broken structure is named, not followed") {
     const auto broken = [](const std::function<void(ir::Program&)>& damage) {
-        ir::Program program = ring_all_reduce(3);
+        ir::Program program = ring_all_reduce_program(3);
         damage(program);
         return fault(program);
     };
@@ -381,7 +381,7 @@ TEST_CASE("put and get pair with plain receives and local sources") {
         if (program.connections[c].src == 1) add(receive, {input(0)}, {message(static_cast<int>(c))});
     }
     CHECK(contains(fault(program), "otherwise than into one local destination"));
-    program = ring_all_reduce(3);
+    program = ring_all_reduce_program(3);
     for (auto& connection : program.connections) connection.mode = Mode::get;
     CHECK(contains(fault(program), "something else than one local source"));
 }
@@ -430,7 +430,7 @@ TEST_CASE("the minimum per connection agrees with trying every slot count") {
     int checked = 0;
     for (int round = 0; round < 200; ++round) {
         const int ranks = 3 + static_cast<int>(random() % 3);
-        ir::Program program = ring_all_reduce(ranks, 1);
+        ir::Program program = ring_all_reduce_program(ranks, 1);
         for (auto& connection : program.connections) connection.slots = 1 + static_cast<int>(random() % 3);
         const auto graph = ir::checks::build_graph(program);
         const auto slots = ir::checks::slot_counts(program, 0);
@@ -450,12 +450,12 @@ TEST_CASE("the minimum per connection agrees with trying every slot count") {
 TEST_CASE("a Program above the instruction limit is not proven, in words") {
     ir::VerifyOptions options;
     options.instruction_limit = 10;
-    const auto report = ir::verify(ring_all_reduce(8), options);
+    const auto report = ir::verify(ring_all_reduce_program(8), options);
     CHECK(report.assurance == ir::Assurance::not_proven);
     CHECK(contains(report.warnings.at(0), "not proven: 120 instructions"));
     options = {};
     options.memory_budget = 16;
-    CHECK(ir::verify(ring_all_reduce(8), options).assurance == ir::Assurance::not_proven);
+    CHECK(ir::verify(ring_all_reduce_program(8), options).assurance == ir::Assurance::not_proven);
 }
 
 TEST_CASE("a switch reduction has any order") {

@@ -66,7 +66,7 @@ std::string error_of(const std::function<void()>& run) {
 
 TEST_CASE("a ring all-reduce gives the reference result for any count and tiles, in place and out") {
     for (const int ranks : {2, 3, 5}) {
-        const ir::Program program = test::ring_all_reduce(ranks);
+        const ir::Program program = test::ring_all_reduce_program(ranks);
         for (const std::int64_t count : {0, 1, 7, 64, 1001})
             for (const std::int64_t tiles : {1, 2, 3, 7})
                 for (const bool in_place : {false, true}) check_result(program, {count}, in_place, {tiles});
@@ -83,13 +83,13 @@ TEST_CASE("every mode of a connection moves the same data") {
 }
 
 TEST_CASE("one instruction reduces many sources in their order") {
-    const ir::Program program = test::one_shot_all_reduce(5);
+    const ir::Program program = test::one_shot_all_reduce_program(5);
     check_result(program, {33, ir::DataType::f16, ir::ReduceOp::max}, false);
     check_result(program, {33, ir::DataType::i8, ir::ReduceOp::avg}, true);
 }
 
 TEST_CASE("a deadlock is reported with the instructions that wait for each other") {
-    const ir::Program program = test::ring_all_reduce(3, 1);
+    const ir::Program program = test::ring_all_reduce_program(3, 1);
     const CallArguments arguments{4};
     Memory memory(program.collective, arguments, false, 1);
     const std::string words = error_of([&] { Interpreter(program).run(arguments, memory.buffers); });
@@ -100,7 +100,7 @@ TEST_CASE("a deadlock is reported with the instructions that wait for each other
 }
 
 TEST_CASE("a missing token shows as wrong data under some interleaving") {
-    ir::Program program = test::one_shot_all_reduce(4);
+    ir::Program program = test::one_shot_all_reduce_program(4);
     for (auto& rank : program.ranks)
         for (auto& block : rank.threadblocks)
             for (auto& instruction : block.instructions) instruction.needs = 0;
@@ -116,11 +116,11 @@ TEST_CASE("a missing token shows as wrong data under some interleaving") {
     }
     CHECK(wrong > 0);
     for (std::uint64_t seed = 1; seed <= 40; ++seed)
-        check_result(test::one_shot_all_reduce(4), arguments, true, {1, 0, seed});
+        check_result(test::one_shot_all_reduce_program(4), arguments, true, {1, 0, seed});
 }
 
 TEST_CASE("arguments without meaning are errors in words") {
-    const ir::Program program = test::ring_all_reduce(2);
+    const ir::Program program = test::ring_all_reduce_program(2);
     const auto run = [&](const CallArguments& a, const InterpretOptions& options = {}) {
         Memory memory(program.collective, {8, ir::DataType::f64}, false, 1);
         return error_of([&] { Interpreter(program).run(a, memory.buffers, options); });

@@ -11,11 +11,15 @@ using ir::Buffer;
 using ir::Operand;
 using ir::OperandKind;
 
-inline Operand local(Buffer buffer, int index, int chunks = 1) { return {OperandKind::local, buffer, -1, index, chunks}; }
+inline Operand local(Buffer buffer, int index, int chunks = 1) {
+    return {OperandKind::local, buffer, -1, index, chunks};
+}
 inline Operand input(int index, int chunks = 1) { return local(Buffer::input, index, chunks); }
 inline Operand output(int index, int chunks = 1) { return local(Buffer::output, index, chunks); }
 inline Operand scratch(int index, int chunks = 1) { return local(Buffer::scratch, index, chunks); }
-inline Operand message(int connection, int chunks = 1) { return {OperandKind::message, Buffer::output, connection, 0, chunks}; }
+inline Operand message(int connection, int chunks = 1) {
+    return {OperandKind::message, Buffer::output, connection, 0, chunks};
+}
 inline Operand remote(int rank, Buffer buffer, int index, int chunks = 1) {
     return {OperandKind::remote, buffer, rank, index, chunks};
 }
@@ -48,28 +52,32 @@ inline int connect(ir::Program& program, int src, int dst, ir::Mode mode = ir::M
     return number;
 }
 
-/// The ring all-reduce with one threadblock a rank: every rank sends chunk r, then receives, reduces and forwards. With
-/// one slot all ranks wait for each other; with two it runs.
-inline ir::Program ring_all_reduce(int ranks, int slots = 2) {
+/// The ring all-reduce with one threadblock a rank: every rank sends chunk r, then receives, reduces and
+/// forwards. With one slot all ranks wait for each other; with two it runs.
+inline ir::Program ring_all_reduce_program(int ranks, int slots = 2) {
     ir::Program program = blank(ir::CollectiveKind::all_reduce, ranks, ranks);
     std::vector<int> next;
-    for (int r = 0; r < ranks; ++r) next.push_back(connect(program, r, (r + 1) % ranks, ir::Mode::staged, slots));
+    for (int r = 0; r < ranks; ++r)
+        next.push_back(connect(program, r, (r + 1) % ranks, ir::Mode::staged, slots));
     for (int r = 0; r < ranks; ++r) {
         ir::Threadblock& block = program.ranks[r].threadblocks[0];
         const int to = next[r], from = next[(r + ranks - 1) % ranks];
         const auto chunk = [&](int s) { return ((r - s) % ranks + ranks) % ranks; };
         add(block, {input(r)}, {message(to)}, {}, false, 0);
-        for (int s = 1; s < ranks - 1; ++s) add(block, {message(from), input(chunk(s))}, {message(to)}, {}, false, s);
-        add(block, {message(from), input(chunk(ranks - 1))}, {output(chunk(ranks - 1)), message(to)}, {}, true, ranks - 1);
-        for (int s = 0; s < ranks - 2; ++s) add(block, {message(from)}, {output(chunk(s)), message(to)}, {}, false, ranks + s);
+        for (int s = 1; s < ranks - 1; ++s)
+            add(block, {message(from), input(chunk(s))}, {message(to)}, {}, false, s);
+        add(block, {message(from), input(chunk(ranks - 1))}, {output(chunk(ranks - 1)), message(to)}, {},
+            true, ranks - 1);
+        for (int s = 0; s < ranks - 2; ++s)
+            add(block, {message(from)}, {output(chunk(s)), message(to)}, {}, false, ranks + s);
         add(block, {message(from)}, {output(chunk(ranks - 2))}, {}, false, 2 * ranks - 2);
     }
     return program;
 }
 
-/// The direct all-gather: every rank sends its shard to all others on connections of one mode; one threadblock per
-/// peer on each rank, and one for the copy of its own shard. The sends wait for that copy, which in place rewrites what
-/// they read.
+/// The direct all-gather: every rank sends its shard to all others on connections of one mode; one
+/// threadblock per peer on each rank, and one for the copy of its own shard. The sends wait for that copy,
+/// which in place rewrites what they read.
 inline ir::Program direct_all_gather(int ranks, ir::Mode mode, std::int64_t chunks = 1) {
     ir::Program program = blank(ir::CollectiveKind::all_gather, ranks, chunks, ranks);
     const int n = static_cast<int>(chunks);
@@ -80,8 +88,8 @@ inline ir::Program direct_all_gather(int ranks, ir::Mode mode, std::int64_t chun
     }
     for (std::size_t c = 0; c < program.connections.size(); ++c) {
         const auto& connection = program.connections[c];
-        add(program.ranks[connection.src].threadblocks[connection.dst], {input(0, n)}, {message(static_cast<int>(c), n)},
-            {{connection.src, connection.src, 0, ir::Event::completed}});
+        add(program.ranks[connection.src].threadblocks[connection.dst], {input(0, n)},
+            {message(static_cast<int>(c), n)}, {{connection.src, connection.src, 0, ir::Event::completed}});
     }
     for (std::size_t c = 0; c < program.connections.size(); ++c) {
         const auto& connection = program.connections[c];
@@ -93,9 +101,9 @@ inline ir::Program direct_all_gather(int ranks, ir::Mode mode, std::int64_t chun
     return program;
 }
 
-/// The one-shot all-reduce: every rank receives the inputs of all others and reduces them in rank order in one
-/// instruction, in one threadblock.
-inline ir::Program one_shot_all_reduce(int ranks) {
+/// The one-shot all-reduce: every rank receives the inputs of all others and reduces them in rank order in
+/// one instruction, in one threadblock.
+inline ir::Program one_shot_all_reduce_program(int ranks) {
     ir::Program program = blank(ir::CollectiveKind::all_reduce, ranks, 1, 2);
     for (int src = 0; src < ranks; ++src) {
         for (int dst = 0; dst < ranks; ++dst) {
@@ -106,8 +114,10 @@ inline ir::Program one_shot_all_reduce(int ranks) {
         std::vector<Operand> sends, sources;
         for (int q = 0; q < ranks; ++q) {
             for (std::size_t c = 0; c < program.connections.size(); ++c) {
-                if (program.connections[c].src == r && program.connections[c].dst == q) sends.push_back(message(static_cast<int>(c)));
-                if (program.connections[c].src == q && program.connections[c].dst == r) sources.push_back(message(static_cast<int>(c)));
+                if (program.connections[c].src == r && program.connections[c].dst == q)
+                    sends.push_back(message(static_cast<int>(c)));
+                if (program.connections[c].src == q && program.connections[c].dst == r)
+                    sources.push_back(message(static_cast<int>(c)));
             }
             if (q == r) sources.push_back(input(0));
         }

@@ -1,0 +1,134 @@
+// Every collective x ranks x root x count x in place and out x (type, operator), over algorithms of several
+// shapes lowered in every mode, executed by the interpreter and held against the reference bit for bit.
+#include "support/collective_run.hpp"
+#include "support/full.hpp"
+#include "support/kind_algorithms.hpp"
+
+#include <baton/codegen/lower.hpp>
+
+#include <doctest/doctest.h>
+#include <array>
+
+using namespace baton;
+using namespace baton::runtime;
+
+namespace {
+
+constexpr std::array kRanks{1, 2, 3, 4, 5, 7, 8, 12, 16};
+
+/// One algorithm lowered in every way that a pair may need.
+struct Lowered {
+    std::vector<Interpreter> modes;  // staged, put, get
+    std::vector<Interpreter> wide;   // staged, reducing kinds only
+};
+
+Lowered lower_all(const ir::Algorithm& algorithm) {
+    Lowered lowered;
+    codegen::LowerOptions options;
+    options.verify = true;
+    for (const auto mode :
+         {codegen::ModePreference::staged, codegen::ModePreference::put, codegen::ModePreference::get}) {
+        options.mode = mode;
+        lowered.modes.emplace_back(codegen::lower(algorithm, options));
+        options.verify = false;  // tests of lowering verify every mode; here data decides
+    }
+    if (ir::reduces(algorithm.collective.kind)) {
+        options.mode = codegen::ModePreference::staged;
+        options.wide = true;
+        lowered.wide.emplace_back(codegen::lower(algorithm, options));
+    }
+    return lowered;
+}
+
+class Matrix {
+public:
+    explicit Matrix(ir::CollectiveKind kind) : kind_(kind), pairs_(test::pairs_for(kind)) {}
+
+    void run() {
+        for (const int ranks : kRanks) {
+            const int roots = ir::has_root(kind_) ? ranks : 1;
+            for (int root = 0; root < roots; ++root)
+                for (const auto& algorithm : test::algorithms_for(kind_, ranks, root)) run(algorithm);
+        }
+        CHECK(failures_ == 0);
+        MESSAGE(fmt::format("{}: {} runs of {} algorithms", to_string(kind_), runs_, algorithms_));
+    }
+
+private:
+    void run(const ir::Algorithm& algorithm) {
+        const int ranks = algorithm.collective.ranks;
+        Lowered lowered = lower_all(algorithm);
+        ++algorithms_;
+        const std::array<std::int64_t, 5> counts{0, 1, 7, ranks - 1, 17 * algorithm.collective.chunks + 5};
+        for (std::size_t p = 0; p < pairs_.size(); ++p) {
+            const auto [type, op] = pairs_[p];
+            for (std::size_t c = 0; c < counts.size(); ++c) {
+                for (const bool in_place : {false, true}) {
+                    const std::size_t way =
+                        p + static_cast<std::size_t>(algorithm.collective.root) + c + (in_place ? 1 : 0);
+                    const bool wide = ir::always_wide(op, type) || (!lowered.wide.empty() && way % 7 == 0);
+                    one(wide ? lowered.wide[0] : lowered.modes[way % lowered.modes.size()],
+                        {counts[c], type, op}, in_place,
+                        {1 + static_cast<std::int64_t>(way / 3 % 3), 0, way % 4 == 0 ? way + 1 : 0});
+                }
+            }
+        }
+    }
+
+    void one(Interpreter& interpreter, const CallArguments& arguments, bool in_place,
+             const InterpretOptions& options) {
+        ++runs_;
+        const std::string fault =
+            test::faults_of(interpreter, arguments, in_place, options, static_cast<std::uint64_t>(runs_));
+        if (!fault.empty() && ++failures_ <= 10)
+            FAIL_CHECK(test::words(interpreter.program(), arguments, in_place, options) << ": " << fault);
+    }
+
+    ir::CollectiveKind kind_;
+    std::vector<std::pair<ir::DataType, ir::ReduceOp>> pairs_;
+    std::int64_t runs_ = 0, failures_ = 0, algorithms_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("matrix: broadcast") { Matrix(ir::CollectiveKind::broadcast).run(); }
+TEST_CASE("matrix: scatter") { Matrix(ir::CollectiveKind::scatter).run(); }
+TEST_CASE("matrix: gather") { Matrix(ir::CollectiveKind::gather).run(); }
+TEST_CASE("matrix: all_gather") { Matrix(ir::CollectiveKind::all_gather).run(); }
+TEST_CASE("matrix: reduce") { Matrix(ir::CollectiveKind::reduce).run(); }
+TEST_CASE("matrix: reduce_scatter") { Matrix(ir::CollectiveKind::reduce_scatter).run(); }
+TEST_CASE("matrix: all_reduce") { Matrix(ir::CollectiveKind::all_reduce).run(); }
+TEST_CASE("matrix: all_to_all") { Matrix(ir::CollectiveKind::all_to_all).run(); }
+TEST_CASE("matrix: send_recv") { Matrix(ir::CollectiveKind::send_recv).run(); }
+
+TEST_CASE("matrix: a million elements and three, in tiles that do not divide them") {
+    struct Case {
+        ir::CollectiveKind kind;
+        int ranks;
+        ir::DataType type;
+        ir::ReduceOp op;
+    };
+    using enum ir::CollectiveKind;
+    std::vector<Case> cases{{all_reduce, 3, ir::DataType::f32, ir::ReduceOp::sum},
+                            {reduce_scatter, 3, ir::DataType::bf16, ir::ReduceOp::max},
+                            {all_gather, 5, ir::DataType::u8, ir::ReduceOp::sum},
+                            {broadcast, 7, ir::DataType::i8, ir::ReduceOp::sum},
+                            {all_to_all, 3, ir::DataType::f16, ir::ReduceOp::sum},
+                            {reduce, 4, ir::DataType::i32, ir::ReduceOp::avg}};
+    if (test::full()) {
+        for (const auto kind : ir::standard_kinds())
+            for (const int ranks : {2, 5, 8, 12})
+                cases.push_back({kind, ranks, ir::DataType::f8e4m3, ir::ReduceOp::sum});
+    }
+    for (const auto& each : cases) {
+        const auto algorithms = test::algorithms_for(each.kind, each.ranks, each.ranks - 1);
+        Lowered lowered = lower_all(algorithms[0]);
+        for (const bool in_place : {false, true}) {
+            const InterpretOptions options{in_place ? 7 : 1};
+            const CallArguments arguments{1000003, each.type, each.op};
+            Interpreter& interpreter = lowered.modes[in_place ? 1 : 2];
+            CHECK_MESSAGE(test::faults_of(interpreter, arguments, in_place, options) == "",
+                          test::words(interpreter.program(), arguments, in_place, options));
+        }
+    }
+}
