@@ -6,6 +6,8 @@
 #include <vector>
 
 namespace baton::test {
+// Algorithms of the same names are in small_algorithms.hpp.
+inline namespace programs {
 
 using ir::Buffer;
 using ir::Operand;
@@ -131,4 +133,5 @@ inline ir::Program one_shot_all_reduce_program(int ranks) {
     return program;
 }
 
+}  // namespace programs
 }  // namespace baton::test
