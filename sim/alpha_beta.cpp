@@ -14,7 +14,8 @@ void AlphaBeta::enter(int slot) { entered_.push_back(slot); }
 void AlphaBeta::leave(int) {}
 
 std::string AlphaBeta::in_words() const {
-    return "alpha_beta: a message takes the latency of its route plus its bytes over the route's goodput, as if it were "
+    return "alpha_beta: a message takes the latency of its route plus its bytes over the route's goodput, as "
+           "if it were "
            "alone; no contention, so the time may be below the bound";
 }
 

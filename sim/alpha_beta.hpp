@@ -8,8 +8,9 @@
 
 namespace baton::sim {
 
-/// Every message takes alpha plus bytes over the rate that its route has for one message alone. Several messages on one
-/// link do not slow each other down, so a result may be better than what the machine can do; it never serves as a claim.
+/// Every message takes alpha plus bytes over the rate that its route has for one message alone. Several
+/// messages on one link do not slow each other down, so a result may be better than what the machine can do;
+/// it never serves as a claim.
 class AlphaBeta final : public Network {
 public:
     AlphaBeta(const topologies::Topology& topology, EventQueue& queue, bool record_periods);

@@ -9,8 +9,8 @@
 
 namespace baton::sim {
 
-/// Something that happens at a point of time. `id` says what; events of one time come out in the order of their ids,
-/// so the order never depends on how the queue was filled.
+/// Something that happens at a point of time. `id` says what; events of one time come out in the order of
+/// their ids, so the order never depends on how the queue was filled.
 struct Event {
     std::int64_t picoseconds = 0;
     std::uint64_t id = 0;
@@ -21,8 +21,8 @@ struct Event {
 };
 static_assert(sizeof(Event) == 16);
 
-/// A priority queue of events, earliest first: a heap with four children per node in one array. Allocates only while
-/// it grows.
+/// A priority queue of events, earliest first: a heap with four children per node in one array. Allocates
+/// only while it grows.
 class EventQueue {
 public:
     bool empty() const { return heap_.empty(); }

@@ -22,7 +22,11 @@ enum class Happens : std::uint8_t { left = 0, arrived = 1, reduced = 2 };
 class Execution {
 public:
     Execution(const PreparedAlgorithm::Data& prepared, const SimulationOptions& options, int tiles)
-        : prepared_(prepared), graph_(prepared.graph), options_(options), tiles_(tiles), steps_(graph_.size()),
+        : prepared_(prepared),
+          graph_(prepared.graph),
+          options_(options),
+          tiles_(tiles),
+          steps_(graph_.size()),
           operations_(steps_ * tiles),
           bytes_(prepared.collective, shard_bytes(prepared.collective, options.size), tiles),
           network_(make_network(options.model, *prepared.topology, queue_, options.trace)),
@@ -33,19 +37,24 @@ public:
         result.size = options_.size;
         result.tiles = tiles_;
         result.model_in_words = words();
-        if (!prepared_.unreachable.empty()) return ended(std::move(result), Outcome::unreachable, prepared_.unreachable);
-        if (!graph_.refused().empty()) return ended(std::move(result), Outcome::budget_exceeded, graph_.refused());
+        if (!prepared_.unreachable.empty())
+            return ended(std::move(result), Outcome::unreachable, prepared_.unreachable);
+        if (!graph_.refused().empty())
+            return ended(std::move(result), Outcome::budget_exceeded, graph_.refused());
         if (operations_ > options_.operation_limit)
             return ended(std::move(result), Outcome::budget_exceeded,
-                         fmt::format("{} steps in {} tiles are more than the limit of {} operations", steps_, tiles_, options_.operation_limit));
+                         fmt::format("{} steps in {} tiles are more than the limit of {} operations", steps_,
+                                     tiles_, options_.operation_limit));
         begin();
         while (advance()) {
             if (events_ + network_->work() > options_.work_limit)
                 return ended(std::move(result), Outcome::budget_exceeded,
-                             fmt::format("more work than the limit of {}, at {} of simulated time", options_.work_limit, to_string(now_)));
+                             fmt::format("more work than the limit of {}, at {} of simulated time",
+                                         options_.work_limit, to_string(now_)));
         }
         if (committed_ < operations_)
-            return ended(std::move(result), Outcome::budget_exceeded, "the schedule takes more than 106 days");
+            return ended(std::move(result), Outcome::budget_exceeded,
+                         "the schedule takes more than 106 days");
         return finish(std::move(result));
     }
 
@@ -58,11 +67,15 @@ private:
 
     std::int64_t step_of(std::int64_t operation) const { return operation % steps_; }
     // Operations are numbered by (tile, program position), the order in which a lane takes them.
-    std::int64_t same_tile(std::int64_t operation, std::int64_t step) const { return operation - operation % steps_ + step; }
+    std::int64_t same_tile(std::int64_t operation, std::int64_t step) const {
+        return operation - operation % steps_ + step;
+    }
     static std::uint64_t event(std::int64_t operation, Happens what) {
         return static_cast<std::uint64_t>(operation) << 2 | static_cast<std::uint64_t>(what);
     }
-    std::int64_t bytes_of(std::int64_t operation) const { return bytes_(graph_.runs(step_of(operation)), operation / steps_); }
+    std::int64_t bytes_of(std::int64_t operation) const {
+        return bytes_(graph_.runs(step_of(operation)), operation / steps_);
+    }
 
     void begin() {
         start_waits_.resize(at(operations_));
@@ -222,8 +235,9 @@ private:
         const std::int64_t s = step_of(operation);
         const StepNode& step = graph_.step(s);
         trace_index_[at(operation)] = static_cast<std::int64_t>(trace_.size());
-        trace_.push_back({s, static_cast<std::int32_t>(operation / steps_), step.source, step.destination, step.channel, step.op,
-                          prepared_.lane_of[at(s)] >= 0 ? bytes : bytes_of(operation), now_, now_, now_, now_});
+        trace_.push_back({s, static_cast<std::int32_t>(operation / steps_), step.source, step.destination,
+                          step.channel, step.op, prepared_.lane_of[at(s)] >= 0 ? bytes : bytes_of(operation),
+                          now_, now_, now_, now_});
     }
 
     SimulationResult finish(SimulationResult result) {
@@ -233,7 +247,9 @@ private:
         result.events = events_;
         if (result.time.picoseconds > 0) {
             const double rate = static_cast<double>(options_.size.count) / result.time.seconds();
-            const auto whole = [](double value) { return Rate{value < 9e18 ? static_cast<std::int64_t>(value) : INT64_MAX}; };
+            const auto whole = [](double value) {
+                return Rate{value < 9e18 ? static_cast<std::int64_t>(value) : INT64_MAX};
+            };
             result.algbw = whole(rate);
             result.busbw = whole(rate * bus_factor(prepared_.collective));
         }
@@ -248,11 +264,16 @@ private:
     }
 
     std::string words() const {
-        std::string text = network_->in_words() + "; one message in flight per (source, destination, channel), lowest tile and "
-                           "program position first; " + prepared_.policy_in_words;
-        text += reduction_ > 0 ? fmt::format("; each rank reduces at {}, one piece after another", to_string(prepared_.topology->machine.reduction))
+        std::string text = network_->in_words() +
+                           "; one message in flight per (source, destination, channel), lowest tile and "
+                           "program position first; " +
+                           prepared_.policy_in_words;
+        text += reduction_ > 0 ? fmt::format("; each rank reduces at {}, one piece after another",
+                                             to_string(prepared_.topology->machine.reduction))
                                : "; reductions cost no time";
-        return text + "; copies on one rank, launch and per-step overheads cost no time; slots for early messages are unlimited";
+        return text +
+               "; copies on one rank, launch and per-step overheads cost no time; slots for early messages "
+               "are unlimited";
     }
 
     const PreparedAlgorithm::Data& prepared_;
@@ -265,12 +286,12 @@ private:
     double reduction_;  // bytes per picosecond; 0 = free
     Time now_{}, last_commit_{};
     std::int64_t events_ = 0, messages_ = 0, committed_ = 0, traced_ = 0;
-    std::vector<std::int32_t> start_waits_, commit_waits_;     // per operation
-    std::vector<std::vector<std::int64_t>> lane_ready_;        // heaps
-    std::vector<std::int64_t> lane_takes_;                     // the operation in flight; -1 = free
-    std::vector<char> lane_sends_, lane_listed_;               // whether that operation is with the network
+    std::vector<std::int32_t> start_waits_, commit_waits_;  // per operation
+    std::vector<std::vector<std::int64_t>> lane_ready_;     // heaps
+    std::vector<std::int64_t> lane_takes_;                  // the operation in flight; -1 = free
+    std::vector<char> lane_sends_, lane_listed_;            // whether that operation is with the network
     std::vector<std::int32_t> listed_;
-    std::vector<Time> reducing_until_;                         // per rank
+    std::vector<Time> reducing_until_;  // per rank
     std::vector<std::int64_t> committing_;
     std::vector<TraceEvent> trace_;
     std::vector<std::int64_t> trace_index_;
@@ -286,7 +307,8 @@ std::string_view to_string(Outcome outcome) {
     }
 }
 
-SimulationResult execute(const PreparedAlgorithm::Data& prepared, const SimulationOptions& options, int tiles) {
+SimulationResult execute(const PreparedAlgorithm::Data& prepared, const SimulationOptions& options,
+                         int tiles) {
     return Execution(prepared, options, tiles).run();
 }
 

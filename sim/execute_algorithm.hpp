@@ -16,16 +16,19 @@ namespace baton::sim {
 
 struct SimulationOptions {
     Model model = Model::flow;
-    Bytes size{};                ///< as nccl-tests counts: the larger of the send and receive buffer of a rank
-    int tiles = 1;               ///< 0: the best of the powers of two up to 128
+    Bytes size{};   ///< as nccl-tests counts: the larger of the send and receive buffer of a rank
+    int tiles = 1;  ///< 0: the best of the powers of two up to 128
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
-    std::uint64_t seed = 0;      ///< for RoutePolicy::ecmp
-    bool reductions = true;      ///< false: reductions cost nothing even where the machine states a reduction rate
+    std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
+    bool reductions =
+        true;  ///< false: reductions cost nothing even where the machine states a reduction rate
     bool trace = false;
-    std::int64_t trace_limit = 1'000'000;        ///< events kept; above it the trace ends early and says so
-    std::int64_t operation_limit = 40'000'000;   ///< steps times tiles; above it the outcome is budget_exceeded
-    std::int64_t work_limit = 20'000'000'000;    ///< visits of the engine and the model; above it the same
-    std::int64_t tile_search_limit = 2'000'000;  ///< with tiles = 0, larger T than this many operations are not tried
+    std::int64_t trace_limit = 1'000'000;  ///< events kept; above it the trace ends early and says so
+    std::int64_t operation_limit =
+        40'000'000;                            ///< steps times tiles; above it the outcome is budget_exceeded
+    std::int64_t work_limit = 20'000'000'000;  ///< visits of the engine and the model; above it the same
+    std::int64_t tile_search_limit =
+        2'000'000;  ///< with tiles = 0, larger T than this many operations are not tried
 };
 
 /// How a run ended. Every run ends in one of these.
@@ -34,7 +37,7 @@ std::string_view to_string(Outcome outcome);
 
 /// One tile of one step, as it ran.
 struct TraceEvent {
-    std::int64_t step = 0;   ///< program position
+    std::int64_t step = 0;  ///< program position
     std::int32_t tile = 0;
     std::int32_t source = 0, destination = 0;  ///< ranks; switch steps: destination is the switch group
     std::int32_t channel = 0;
@@ -45,40 +48,42 @@ struct TraceEvent {
 
 struct SimulationResult {
     Outcome outcome = Outcome::finished;
-    std::string reason;          ///< unless finished: which ranks, or which limit
-    Time time{};                 ///< the last commit; zero unless finished
+    std::string reason;  ///< unless finished: which ranks, or which limit
+    Time time{};         ///< the last commit; zero unless finished
     Bytes size{};
-    int tiles = 1;               ///< T that was used or chosen
-    Rate algbw{};                ///< size / time
-    Rate busbw{};                ///< algbw times the factor of the kind (see bus_factor)
+    int tiles = 1;  ///< T that was used or chosen
+    Rate algbw{};   ///< size / time
+    Rate busbw{};   ///< algbw times the factor of the kind (see bus_factor)
     std::string model_in_words;
     std::int64_t operations = 0, messages = 0, events = 0;
     std::vector<ResourceUse> links, limits;  ///< by index in the topology
-    std::vector<TraceEvent> trace;           ///< by time of start, then program position; empty unless asked for
-    std::vector<BusyPeriod> busy_periods;    ///< of links and limits, the same
+    std::vector<TraceEvent> trace;  ///< by time of start, then program position; empty unless asked for
+    std::vector<BusyPeriod> busy_periods;  ///< of links and limits, the same
     bool trace_truncated = false;
 };
 
 /// An algorithm bound to a machine: dependencies, lanes and routes worked out once for any number of runs.
 ///
-/// Lanes: one per (source rank, destination rank, channel); steps without a channel are on channel 0. A lane has one
-/// step in flight. When it is free it takes, of its steps whose sources are complete, the one with the lowest (tile,
-/// program position). It is free again when the last byte has left; the latency does not occupy it. A step without
-/// bytes takes the latency all the same. Copies on one rank take no time. Where the machine states a reduction rate,
-/// each rank reduces at that rate, one piece after another, after the last byte has arrived; else reducing is free.
-/// multicast and switch_reduce cross each link of their routes once and need a switch that can do it.
+/// Lanes: one per (source rank, destination rank, channel); steps without a channel are on channel 0. A lane
+/// has one step in flight. When it is free it takes, of its steps whose sources are complete, the one with
+/// the lowest (tile, program position). It is free again when the last byte has left; the latency does not
+/// occupy it. A step without bytes takes the latency all the same. Copies on one rank take no time. Where the
+/// machine states a reduction rate, each rank reduces at that rate, one piece after another, after the last
+/// byte has arrived; else reducing is free. multicast and switch_reduce cross each link of their routes once
+/// and need a switch that can do it.
 ///
 /// The topology must outlive it. Not thread-safe.
 class PreparedAlgorithm {
 public:
     /// Throws an input error when the algorithm has more ranks than the topology, and what StepGraph throws.
     PreparedAlgorithm(const topologies::Topology& topology, const ir::Algorithm& algorithm,
-                      topologies::RoutePolicy policy = topologies::RoutePolicy::spread, std::uint64_t seed = 0);
+                      topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
+                      std::uint64_t seed = 0);
     ~PreparedAlgorithm();
     PreparedAlgorithm(PreparedAlgorithm&&) noexcept;
 
-    /// `policy` and `seed` of the options are those of the constructor. Throws an input error for tiles outside
-    /// 0..65536 or a negative size.
+    /// `policy` and `seed` of the options are those of the constructor. Throws an input error for tiles
+    /// outside 0..65536 or a negative size.
     SimulationResult run(const SimulationOptions& options) const;
     /// What a user should read about the routes.
     const std::vector<std::string>& warnings() const;

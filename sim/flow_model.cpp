@@ -22,7 +22,8 @@ void FlowModel::leave(int slot) {
 }
 
 std::string FlowModel::in_words() const {
-    return "flow: messages in flight share every link and every joint limit max-min fairly at goodput; a message takes "
+    return "flow: messages in flight share every link and every joint limit max-min fairly at goodput; a "
+           "message takes "
            "the latency of its route after its last byte has left; no packets, buffers or congestion control";
 }
 

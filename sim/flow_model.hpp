@@ -8,8 +8,8 @@
 
 namespace baton::sim {
 
-/// Every message in flight is a flow; flows share every link and every joint limit max-min fairly, each with weight 1.
-/// Rates change when messages start and end; all changes of one point of time are taken together.
+/// Every message in flight is a flow; flows share every link and every joint limit max-min fairly, each with
+/// weight 1. Rates change when messages start and end; all changes of one point of time are taken together.
 class FlowModel final : public Network {
 public:
     FlowModel(const topologies::Topology& topology, EventQueue& queue, bool record_periods);

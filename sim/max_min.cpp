@@ -8,18 +8,24 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// Levels this close are one level: sums taken in another order differ in the last bits, and splitting such a level
-// would turn one event into thousands.
+// Levels this close are one level: sums taken in another order differ in the last bits, and splitting such a
+// level would turn one event into thousands.
 constexpr double kSameLevel = 1 + 1e-12;
 
 }  // namespace
 
 MaxMin::MaxMin(std::vector<double> capacities)
-    : capacities_(std::move(capacities)), members_(capacities_.size()), is_dirty_(capacities_.size(), 0),
-      resource_mark_(capacities_.size(), 0), residual_(capacities_.size(), 0), weight_(capacities_.size(), 0),
+    : capacities_(std::move(capacities)),
+      members_(capacities_.size()),
+      is_dirty_(capacities_.size(), 0),
+      resource_mark_(capacities_.size(), 0),
+      residual_(capacities_.size(), 0),
+      weight_(capacities_.size(), 0),
       unfrozen_(capacities_.size(), 0) {}
 
-bool MaxMin::active(int flow) const { return flow >= 0 && at(flow) < flows_.size() && !flows_[at(flow)].uses.empty(); }
+bool MaxMin::active(int flow) const {
+    return flow >= 0 && at(flow) < flows_.size() && !flows_[at(flow)].uses.empty();
+}
 
 void MaxMin::touch(int resource) {
     if (is_dirty_[at(resource)]) return;
@@ -121,7 +127,8 @@ void MaxMin::fill() {
     for (const int resource : component_resources_) {
         residual_[at(resource)] = capacities_[at(resource)];
         double weight = 0;
-        for (const Member& member : members_[at(resource)]) weight += flows_[at(member.flow)].uses[at(member.use)].weight;
+        for (const Member& member : members_[at(resource)])
+            weight += flows_[at(member.flow)].uses[at(member.use)].weight;
         weight_[at(resource)] = weight;
         unfrozen_[at(resource)] = static_cast<int>(members_[at(resource)].size());
         heap_.push_back({level_of(resource), resource});

@@ -4,9 +4,9 @@
 #include <baton/sim/alpha_beta.hpp>
 #include <baton/sim/flow_model.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace baton::sim {
 namespace {
@@ -28,7 +28,8 @@ std::string_view to_string(Model model) { return model == Model::flow ? "flow" :
 Model parse_model(std::string_view name) {
     if (name == "flow") return Model::flow;
     if (name == "alpha_beta") return Model::alpha_beta;
-    throw input_error(fmt::format("unknown network model '{}'", name.substr(0, 40)), {}, "use flow or alpha_beta");
+    throw input_error(fmt::format("unknown network model '{}'", name.substr(0, 40)), {},
+                      "use flow or alpha_beta");
 }
 
 int resource_count(const topologies::Topology& topology) {
@@ -38,8 +39,10 @@ int resource_count(const topologies::Topology& topology) {
 std::vector<double> capacities(const topologies::Topology& topology) {
     std::vector<double> all;
     all.reserve(at(resource_count(topology)));
-    for (const topologies::Link& link : topology.links) all.push_back(link.capacity().value() * kPerPicosecond);
-    for (const topologies::Limit& limit : topology.limits) all.push_back(limit.bandwidth.value() * kPerPicosecond);
+    for (const topologies::Link& link : topology.links)
+        all.push_back(link.capacity().value() * kPerPicosecond);
+    for (const topologies::Limit& limit : topology.limits)
+        all.push_back(limit.bandwidth.value() * kPerPicosecond);
     return all;
 }
 
@@ -47,7 +50,8 @@ PathMaker::PathMaker(const topologies::Topology& topology) : topology_(topology)
     if (topology.limits.empty()) return;
     limits_of_link_.resize(topology.links.size());
     for (std::size_t l = 0; l < topology.limits.size(); ++l) {
-        for (const int link : topology.limits[l].links) limits_of_link_[at(link)].push_back(static_cast<int>(l));
+        for (const int link : topology.limits[l].links)
+            limits_of_link_[at(link)].push_back(static_cast<int>(l));
     }
 }
 
@@ -62,7 +66,8 @@ Path PathMaker::operator()(const std::vector<topologies::LinkShare>& links, Time
             path.uses.push_back({static_cast<int>(topology_.links.size()) + limit, part.share});
         }
     }
-    std::stable_sort(path.uses.begin(), path.uses.end(), [](const Use& a, const Use& b) { return a.resource < b.resource; });
+    std::stable_sort(path.uses.begin(), path.uses.end(),
+                     [](const Use& a, const Use& b) { return a.resource < b.resource; });
     std::size_t kept = 0;
     for (std::size_t u = 0; u < path.uses.size(); ++u) {
         if (kept > 0 && path.uses[kept - 1].resource == path.uses[u].resource) {
@@ -74,8 +79,9 @@ Path PathMaker::operator()(const std::vector<topologies::LinkShare>& links, Time
     path.uses.resize(kept);
     for (const Use& use : path.uses) {
         const std::size_t resource = at(use.resource);
-        const Rate capacity = resource < topology_.links.size() ? topology_.links[resource].capacity()
-                                                                : topology_.limits[resource - topology_.links.size()].bandwidth;
+        const Rate capacity = resource < topology_.links.size()
+                                  ? topology_.links[resource].capacity()
+                                  : topology_.limits[resource - topology_.links.size()].bandwidth;
         const double rate = capacity.value() * kPerPicosecond / use.weight;
         if (path.alone == 0 || rate < path.alone) path.alone = rate;
     }
@@ -83,7 +89,10 @@ Path PathMaker::operator()(const std::vector<topologies::LinkShare>& links, Time
 }
 
 Network::Network(const topologies::Topology& topology, EventQueue& queue, bool record_periods)
-    : queue_(queue), uses_(at(resource_count(topology))), crossing_(uses_.size(), 0), busy_since_(uses_.size()),
+    : queue_(queue),
+      uses_(at(resource_count(topology))),
+      crossing_(uses_.size(), 0),
+      busy_since_(uses_.size()),
       record_periods_(record_periods) {}
 
 void Network::start(int slot, const Path& path, std::int64_t bytes, std::uint64_t event, Time now) {
@@ -104,7 +113,8 @@ void Network::set_rate(int slot, double rate, Time now) {
     changed.since = now;
     changed.rate = rate;
     const std::int64_t span = changed.remaining > 0 ? picoseconds_up(changed.remaining / rate) : 1;
-    changed.finish = span > Time::max().picoseconds - now.picoseconds ? Time::max() : Time{now.picoseconds + span};
+    changed.finish =
+        span > Time::max().picoseconds - now.picoseconds ? Time::max() : Time{now.picoseconds + span};
     // A later end leaves the event in the queue as it is; when it comes, `left` puts it off.
     if (changed.finish < changed.scheduled) {
         changed.scheduled = changed.finish;
@@ -114,7 +124,8 @@ void Network::set_rate(int slot, double rate, Time now) {
 
 bool Network::left(int slot, Time now) {
     Message& ended = message(slot);
-    if (ended.scheduled != now) return false;  // an earlier end was scheduled since, and has passed or will come
+    if (ended.scheduled != now)
+        return false;  // an earlier end was scheduled since, and has passed or will come
     if (ended.finish > now) {
         ended.scheduled = ended.finish;
         queue_.push(ended.finish, ended.event);

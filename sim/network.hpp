@@ -57,12 +57,13 @@ struct BusyPeriod {
     Time begin{}, end{};
 };
 
-/// Messages in flight on the wires of a machine. A message is known by its `slot`, a small number that no other
-/// message in flight has; `event` is what the model puts into the queue for the moment its last byte leaves.
+/// Messages in flight on the wires of a machine. A message is known by its `slot`, a small number that no
+/// other message in flight has; `event` is what the model puts into the queue for the moment its last byte
+/// leaves.
 ///
-/// Use: `start` messages at a time, then `settle` that time once, before later events are taken from the queue. When
-/// the queue gives an event of a message, `left` says whether its last byte has left (the message is then gone) or the
-/// event is out of date, because the message slowed down.
+/// Use: `start` messages at a time, then `settle` that time once, before later events are taken from the
+/// queue. When the queue gives an event of a message, `left` says whether its last byte has left (the message
+/// is then gone) or the event is out of date, because the message slowed down.
 class Network {
 public:
     Network(const topologies::Topology& topology, EventQueue& queue, bool record_periods);
@@ -86,9 +87,9 @@ protected:
     struct Message {
         const Path* path = nullptr;
         std::int64_t bytes = 0;
-        double remaining = 0;      // bytes at `since`
-        double rate = 0;           // bytes per picosecond
-        Time since{}, finish{};    // `finish` at this rate
+        double remaining = 0;          // bytes at `since`
+        double rate = 0;               // bytes per picosecond
+        Time since{}, finish{};        // `finish` at this rate
         Time scheduled = Time::max();  // the earliest event in the queue
         std::uint64_t event = 0;
     };

@@ -19,15 +19,22 @@ std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool local(const StepNode& step) {
     return step.op == ir::StepOp::copy || step.op == ir::StepOp::reduce ||
-           ((step.op == ir::StepOp::send || step.op == ir::StepOp::send_reduce) && step.source == step.destination);
+           ((step.op == ir::StepOp::send || step.op == ir::StepOp::send_reduce) &&
+            step.source == step.destination);
 }
-bool on_switch(const StepNode& step) { return step.op == ir::StepOp::multicast || step.op == ir::StepOp::switch_reduce; }
+bool on_switch(const StepNode& step) {
+    return step.op == ir::StepOp::multicast || step.op == ir::StepOp::switch_reduce;
+}
 
 /// Gives steps their lanes and paths.
 class Binder {
 public:
-    Binder(PreparedAlgorithm::Data& data, const ir::Algorithm& algorithm, topologies::RoutePolicy policy, std::uint64_t seed)
-        : data_(data), algorithm_(algorithm), routes_(*data.topology, policy, seed), make_path_(*data.topology),
+    Binder(PreparedAlgorithm::Data& data, const ir::Algorithm& algorithm, topologies::RoutePolicy policy,
+           std::uint64_t seed)
+        : data_(data),
+          algorithm_(algorithm),
+          routes_(*data.topology, policy, seed),
+          make_path_(*data.topology),
           by_channel_(policy == topologies::RoutePolicy::ecmp) {}
 
     void run() {
@@ -62,7 +69,8 @@ private:
     }
 
     std::int32_t lane(const StepNode& step) {
-        const auto [place, fresh] = lanes_.try_emplace({step.source, target(step), step.channel}, data_.lanes);
+        const auto [place, fresh] =
+            lanes_.try_emplace({step.source, target(step), step.channel}, data_.lanes);
         if (fresh) ++data_.lanes;
         return place->second;
     }
@@ -70,7 +78,8 @@ private:
     std::int32_t path(const StepNode& step, std::int64_t s) {
         // Channels and vias in one number: vias are negative.
         const std::int32_t variant = step.via >= 0 ? -1 - step.via : by_channel_ ? step.channel : 0;
-        const auto [place, fresh] = paths_.try_emplace({step.source, target(step), variant}, static_cast<std::int32_t>(data_.paths.size()));
+        const auto [place, fresh] = paths_.try_emplace({step.source, target(step), variant},
+                                                       static_cast<std::int32_t>(data_.paths.size()));
         if (fresh) data_.paths.push_back(on_switch(step) ? switch_path(step, s) : rank_path(step, s));
         return place->second;
     }
@@ -87,7 +96,8 @@ private:
                 const topologies::Route route = routes_.via(step.source, step.destination, via);
                 return make_path_(route.links, route.latency);
             } catch (const Error& error) {
-                fail(s, fmt::format("rank {} cannot reach rank {} via {}: {}", step.source, step.destination, via, error.message()));
+                fail(s, fmt::format("rank {} cannot reach rank {} via {}: {}", step.source, step.destination,
+                                    via, error.message()));
                 return {};
             }
         }
@@ -125,11 +135,12 @@ private:
             for (const auto& [node, _] : passed) ++nodes[node];
         }
         const bool served = routes < 2 || std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
-            const topologies::Node& node = data_.topology->nodes[at(entry.first)];
-            return reduce ? node.reduce : node.multicast;
-        });
+                                const topologies::Node& node = data_.topology->nodes[at(entry.first)];
+                                return reduce ? node.reduce : node.multicast;
+                            });
         if (!served)
-            fail(s, fmt::format("no switch between rank {} and its group can {}", step.source, reduce ? "reduce" : "multicast"));
+            fail(s, fmt::format("no switch between rank {} and its group can {}", step.source,
+                                reduce ? "reduce" : "multicast"));
         std::vector<topologies::LinkShare> links;
         for (const auto& [link, share] : shares) links.push_back({link, share});
         return make_path_(links, latency);
@@ -149,7 +160,9 @@ std::string policy_words(topologies::RoutePolicy policy, std::uint64_t seed) {
     switch (policy) {
         case topologies::RoutePolicy::spread: return "messages spread over all least-latency paths";
         case topologies::RoutePolicy::fixed: return "each message on the first of its least-latency paths";
-        default: return fmt::format("each (source, destination, channel) on one least-latency path by hash, seed {}", seed);
+        default:
+            return fmt::format(
+                "each (source, destination, channel) on one least-latency path by hash, seed {}", seed);
     }
 }
 
@@ -158,10 +171,12 @@ std::string policy_words(topologies::RoutePolicy policy, std::uint64_t seed) {
 PreparedAlgorithm::PreparedAlgorithm(const topologies::Topology& topology, const ir::Algorithm& algorithm,
                                      topologies::RoutePolicy policy, std::uint64_t seed) {
     if (algorithm.collective.ranks > topology.rank_count())
-        throw input_error(fmt::format("the schedule is for {} ranks, but the topology has {}", algorithm.collective.ranks,
-                                      topology.rank_count()),
-                          algorithm.name, "choose a topology with as many ranks, or make the schedule for this one");
-    data_ = std::make_unique<Data>(Data{&topology, algorithm.collective, StepGraph(algorithm), {}, {}, {}, 0, {}, {}, {}});
+        throw input_error(fmt::format("the schedule is for {} ranks, but the topology has {}",
+                                      algorithm.collective.ranks, topology.rank_count()),
+                          algorithm.name,
+                          "choose a topology with as many ranks, or make the schedule for this one");
+    data_ = std::make_unique<Data>(
+        Data{&topology, algorithm.collective, StepGraph(algorithm), {}, {}, {}, 0, {}, {}, {}});
     data_->policy_in_words = policy_words(policy, seed);
     Binder(*data_, algorithm, policy, seed).run();
 }
@@ -173,7 +188,8 @@ const std::vector<std::string>& PreparedAlgorithm::warnings() const { return dat
 
 SimulationResult PreparedAlgorithm::run(const SimulationOptions& options) const {
     if (options.tiles < 0 || options.tiles > 65536)
-        throw input_error(fmt::format("{} tiles", options.tiles), {}, "use 1 to 65536 tiles, or 0 for the best power of two");
+        throw input_error(fmt::format("{} tiles", options.tiles), {},
+                          "use 1 to 65536 tiles, or 0 for the best power of two");
     if (options.size.count < 0) throw input_error("the size is negative");
     if (options.tiles > 0) return execute(*data_, options, options.tiles);
     SimulationOptions quiet = options;
@@ -181,7 +197,10 @@ SimulationResult PreparedAlgorithm::run(const SimulationOptions& options) const 
     SimulationResult best = execute(*data_, quiet, 1);
     // A class of u units has at most u tiles with bytes: more tiles only add empty messages.
     const std::int64_t units =
-        (ir::Partition(data_->collective, shard_bytes(data_->collective, options.size).count, 16).largest_class() + 15) / 16;
+        (ir::Partition(data_->collective, shard_bytes(data_->collective, options.size).count, 16)
+             .largest_class() +
+         15) /
+        16;
     int without_gain = 0;
     for (int tiles = 2; tiles <= 128 && best.outcome == Outcome::finished && without_gain < 2; tiles *= 2) {
         if (tiles / 2 >= units || data_->graph.size() * tiles > options.tile_search_limit) break;

@@ -17,12 +17,13 @@ struct PreparedAlgorithm::Data {
     std::vector<std::int32_t> lane_of, path_of;  ///< per step; -1 for steps on one rank
     std::vector<Path> paths;
     int lanes = 0;
-    std::string unreachable;                     ///< why no run can finish; empty when all routes exist
+    std::string unreachable;  ///< why no run can finish; empty when all routes exist
     std::vector<std::string> warnings;
     std::string policy_in_words;
 };
 
 /// One run with a given number of tiles.
-SimulationResult execute(const PreparedAlgorithm::Data& prepared, const SimulationOptions& options, int tiles);
+SimulationResult execute(const PreparedAlgorithm::Data& prepared, const SimulationOptions& options,
+                         int tiles);
 
 }  // namespace baton::sim

@@ -26,7 +26,9 @@ std::int64_t custom_weight(const ir::Collective& collective) {
         for (const ir::Buffer buffer : {ir::Buffer::input, ir::Buffer::output}) {
             std::int64_t total = 0;
             for (std::int64_t i = 0; i < collective.places(rank, buffer); ++i)
-                total += collective.weights.empty() ? 1 : collective.weights[at(collective.class_of(rank, buffer, i))];
+                total += collective.weights.empty()
+                             ? 1
+                             : collective.weights[at(collective.class_of(rank, buffer, i))];
             largest = std::max(largest, total);
         }
     }
@@ -72,7 +74,8 @@ StepBytes::StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t
     // The last unit lies in the last class that has any, in that class's last tile that has any.
     missing_ = all * kUnit - shard.count;
     last_class_ = quotient_ > 0 ? classes_ - 1 : 0;
-    while (quotient_ == 0 && class_units(last_class_) > 0 && last_class_ + 1 < classes_ && class_units(last_class_ + 1) > 0)
+    while (quotient_ == 0 && class_units(last_class_) > 0 && last_class_ + 1 < classes_ &&
+           class_units(last_class_ + 1) > 0)
         ++last_class_;
     last_tile_ = std::min(class_units(last_class_), tiles_) - 1;
 }

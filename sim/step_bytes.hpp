@@ -11,17 +11,17 @@
 
 namespace baton::sim {
 
-/// Bytes of one shard for a size in the sense of nccl-tests (the larger of the send and receive buffer of a rank),
-/// rounded up. Kinds with shards: size over the ranks of the largest group. custom: such that the largest buffer of any
-/// rank has `size` bytes.
+/// Bytes of one shard for a size in the sense of nccl-tests (the larger of the send and receive buffer of a
+/// rank), rounded up. Kinds with shards: size over the ranks of the largest group. custom: such that the
+/// largest buffer of any rank has `size` bytes.
 Bytes shard_bytes(const ir::Collective& collective, Bytes size);
 
-/// busbw over algbw, as nccl-tests defines it: all_reduce 2(N-1)/N; all_gather, reduce_scatter and all_to_all (N-1)/N;
-/// others 1. N is the size of the largest group. 1 for N = 1.
+/// busbw over algbw, as nccl-tests defines it: all_reduce 2(N-1)/N; all_gather, reduce_scatter and all_to_all
+/// (N-1)/N; others 1. N is the size of the largest group. 1 for N = 1.
 double bus_factor(const ir::Collective& collective);
 
-/// Bytes of runs of classes, whole or one tile of them: ir::Partition over the bytes of a shard in units of 16, in time
-/// independent of the length of a run.
+/// Bytes of runs of classes, whole or one tile of them: ir::Partition over the bytes of a shard in units of
+/// 16, in time independent of the length of a run.
 class StepBytes {
 public:
     /// REQUIRES: tiles >= 1.
@@ -33,7 +33,7 @@ private:
     std::int64_t class_units(std::int64_t chunk_class) const;
 
     std::int64_t classes_, tiles_, quotient_ = 0, remainder_ = 0;
-    std::vector<std::int64_t> prefix_;       // of the weights; empty for equal weights
+    std::vector<std::int64_t> prefix_;                             // of the weights; empty for equal weights
     std::int64_t last_class_ = -1, last_tile_ = -1, missing_ = 0;  // the shard's last unit may be short
 };
 

@@ -30,7 +30,8 @@ struct Reader {
 /// Places of one buffer of one rank as pieces; places that nothing was said about are in none.
 class Pieces {
 public:
-    /// Calls visit(begin, piece&) for all of [begin, end), cut at both ends, with new pieces for what is in none.
+    /// Calls visit(begin, piece&) for all of [begin, end), cut at both ends, with new pieces for what is in
+    /// none.
     template <class Visit>
     void visit(std::int64_t begin, std::int64_t end, const Visit& visit) {
         auto piece = split(begin);
@@ -81,8 +82,12 @@ struct Edge {
 class Builder {
 public:
     Builder(const ir::Algorithm& algorithm, const StepGraphLimits& limits)
-        : algorithm_(algorithm), collective_(algorithm.collective), limits_(limits), places_(algorithm.collective),
-          outputs_(at(collective_.ranks)), scratch_(at(collective_.ranks)) {}
+        : algorithm_(algorithm),
+          collective_(algorithm.collective),
+          limits_(limits),
+          places_(algorithm.collective),
+          outputs_(at(collective_.ranks)),
+          scratch_(at(collective_.ranks)) {}
 
     void run() {
         auto cursor = algorithm_.steps();
@@ -104,15 +109,18 @@ public:
 
 private:
     Error fault(const ir::Step& step, std::int64_t position, const std::string& what) const {
-        return check_error(fmt::format("{}: {}", ir::describe(step), what),
-                           fmt::format("{}{}step {}", algorithm_.name, algorithm_.name.empty() ? "" : ": ", position),
-                           "run `baton verify` on the schedule");
+        return check_error(
+            fmt::format("{}: {}", ir::describe(step), what),
+            fmt::format("{}{}step {}", algorithm_.name, algorithm_.name.empty() ? "" : ": ", position),
+            "run `baton verify` on the schedule");
     }
     void check(const ir::Step& step, std::int32_t s, int rank, ir::Buffer buffer, std::int64_t index) const {
         if (rank < 0 || rank >= collective_.ranks)
             throw fault(step, s, fmt::format("rank {} of {}", rank, collective_.ranks));
         if (buffer != ir::Buffer::scratch && (index < 0 || index + step.chunks > places_.count(rank, buffer)))
-            throw fault(step, s, fmt::format("{} has {} places at rank {}", to_string(buffer), places_.count(rank, buffer), rank));
+            throw fault(step, s,
+                        fmt::format("{} has {} places at rank {}", to_string(buffer),
+                                    places_.count(rank, buffer), rank));
         if (index < 0) throw fault(step, s, "a negative index");
     }
     const std::vector<int>& group(const ir::Step& step, std::int32_t s) const {
@@ -150,7 +158,8 @@ private:
         const std::int64_t begin = step.src_index, end = begin + step.chunks;
         if (step.src_buffer == ir::Buffer::scratch) {
             scratch_[at(rank)].visit(begin, end, [&](std::int64_t place, Piece& piece) {
-                if (piece.first_class < 0) throw fault(step, s, fmt::format("scratch {} of rank {} holds nothing", place, rank));
+                if (piece.first_class < 0)
+                    throw fault(step, s, fmt::format("scratch {} of rank {} holds nothing", place, rank));
                 if (describe_classes) add_run(piece.first_class, piece.end - place);
                 read_piece(piece, s);
             });
@@ -171,7 +180,8 @@ private:
 
     void read_piece(Piece& piece, std::int32_t s) {
         if (piece.writer >= 0) edge(piece.writer, s, Wait::start_after_commit);
-        if (pool_.size() >= at(limits_.waits)) throw TooLarge{fmt::format("more than {} reads", limits_.waits)};
+        if (pool_.size() >= at(limits_.waits))
+            throw TooLarge{fmt::format("more than {} reads", limits_.waits)};
         pool_.push_back({s, piece.readers});
         piece.readers = static_cast<std::int32_t>(pool_.size() - 1);
     }
@@ -218,7 +228,8 @@ private:
         const std::int64_t begin = step.dst_index;
         pieces.visit(begin, begin + step.chunks, [&](std::int64_t, Piece& piece) {
             if (piece.writer >= 0) edge(piece.writer, s, Wait::commit_after_commit);
-            for (std::int32_t r = piece.readers; r >= 0; r = pool_[at(r)].next) edge(pool_[at(r)].step, s, Wait::commit_after_left);
+            for (std::int32_t r = piece.readers; r >= 0; r = pool_[at(r)].next)
+                edge(pool_[at(r)].step, s, Wait::commit_after_left);
         });
         std::int64_t place = begin;
         for (std::int64_t r = run_offsets[at(s)]; r < run_offsets[at(s) + 1]; ++r) {
@@ -231,8 +242,11 @@ private:
     void edge(std::int32_t from, std::int32_t to, Wait wait) {
         if (from == to) return;
         // Runs of pieces with one writer are usual.
-        if (edges.size() > edges_begin_ && edges.back().from == from && edges.back().to == to && edges.back().wait == wait) return;
-        if (edges.size() >= at(limits_.waits)) throw TooLarge{fmt::format("more than {} dependencies", limits_.waits)};
+        if (edges.size() > edges_begin_ && edges.back().from == from && edges.back().to == to &&
+            edges.back().wait == wait)
+            return;
+        if (edges.size() >= at(limits_.waits))
+            throw TooLarge{fmt::format("more than {} dependencies", limits_.waits)};
         edges.push_back({from, to, wait});
     }
 

@@ -15,8 +15,8 @@ struct ClassRun {
     std::int64_t first = 0, count = 0;
 };
 
-/// What one step waits for of another. A step starts (reads its source and begins to send), has left (its last byte is
-/// out of the source) and is committed (the value stands in the destination).
+/// What one step waits for of another. A step starts (reads its source and begins to send), has left (its
+/// last byte is out of the source) and is committed (the value stands in the destination).
 enum class Wait : std::uint8_t {
     start_after_commit = 0,   ///< the source is what the other step wrote
     commit_after_commit = 1,  ///< both write a place, or this one reduces into what the other wrote
@@ -29,9 +29,10 @@ struct Successor {
 };
 
 struct StepNode {
-    std::int32_t source = 0, destination = 0;  ///< ranks; multicast and switch_reduce: destination is the switch group
+    std::int32_t source = 0,
+                 destination = 0;  ///< ranks; multicast and switch_reduce: destination is the switch group
     std::int32_t via = -1;
-    std::int16_t channel = 0;                  ///< 0 for steps without a channel
+    std::int16_t channel = 0;  ///< 0 for steps without a channel
     ir::StepOp op = ir::StepOp::send;
     std::int32_t start_waits = 0, commit_waits = 0;  ///< how many steps it waits for
 };
@@ -44,14 +45,15 @@ struct StepGraphLimits {
 
 /// The steps in program order with what they wait for. Independent of size, tiles and machine.
 ///
-/// Waits follow from the order of the program, with input and output taken as aliased the way the collective allows in
-/// place. Source: wait for the commit of the step that wrote it. Destination: wait to commit for the steps that read
-/// the place before and for the one that wrote it before; so a message may leave early, and what arrives early waits in
-/// a slot (the number of slots is not modeled here). A par block reads everything before it writes anything.
+/// Waits follow from the order of the program, with input and output taken as aliased the way the collective
+/// allows in place. Source: wait for the commit of the step that wrote it. Destination: wait to commit for
+/// the steps that read the place before and for the one that wrote it before; so a message may leave early,
+/// and what arrives early waits in a slot (the number of slots is not modeled here). A par block reads
+/// everything before it writes anything.
 class StepGraph {
 public:
-    /// Throws a check error that names the step for a place that does not exist or scratch that holds nothing, and
-    /// whatever the cursor throws. Above a limit the graph stays empty and `refused` says why.
+    /// Throws a check error that names the step for a place that does not exist or scratch that holds
+    /// nothing, and whatever the cursor throws. Above a limit the graph stays empty and `refused` says why.
     explicit StepGraph(const ir::Algorithm& algorithm, const StepGraphLimits& limits = {});
 
     std::int64_t size() const { return static_cast<std::int64_t>(steps_.size()); }
