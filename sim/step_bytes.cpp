@@ -38,13 +38,13 @@ std::int64_t custom_weight(const ir::Collective& collective) {
 }  // namespace
 
 Bytes shard_bytes(const ir::Collective& collective, Bytes size) {
-    if (ir::has_shards(collective.kind)) return {divide_up(size.count, largest_group(collective))};
+    if (ir::has_shards(collective.kind)) return {size.count / largest_group(collective)};
     if (collective.kind != ir::CollectiveKind::custom) return size;
     std::int64_t total = collective.weights.empty() ? collective.chunks : 0;
     for (const std::int64_t weight : collective.weights) total += weight;
     const Wide product = static_cast<Wide>(size.count) * total;
     const std::int64_t largest = custom_weight(collective);
-    return {static_cast<std::int64_t>((product + largest - 1) / largest)};
+    return {static_cast<std::int64_t>(product / largest)};
 }
 
 double bus_factor(const ir::Collective& collective) {
@@ -52,6 +52,8 @@ double bus_factor(const ir::Collective& collective) {
     if (n < 2) return 1;
     switch (collective.kind) {
         case ir::CollectiveKind::all_reduce: return 2 * (n - 1) / n;
+        case ir::CollectiveKind::scatter:
+        case ir::CollectiveKind::gather:
         case ir::CollectiveKind::all_gather:
         case ir::CollectiveKind::reduce_scatter:
         case ir::CollectiveKind::all_to_all: return (n - 1) / n;

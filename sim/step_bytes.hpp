@@ -12,12 +12,12 @@
 namespace baton::sim {
 
 /// Bytes of one shard for a size in the sense of nccl-tests (the larger of the send and receive buffer of a
-/// rank), rounded up. Kinds with shards: size over the ranks of the largest group. custom: such that the
-/// largest buffer of any rank has `size` bytes.
+/// rank), rounded down as nccl-tests does. Kinds with shards: size over the ranks of the largest group. custom:
+/// such that the largest buffer of any rank has `size` bytes.
 Bytes shard_bytes(const ir::Collective& collective, Bytes size);
 
-/// busbw over algbw, as nccl-tests defines it: all_reduce 2(N-1)/N; all_gather, reduce_scatter and all_to_all
-/// (N-1)/N; others 1. N is the size of the largest group. 1 for N = 1.
+/// busbw over algbw, as nccl-tests defines it: all_reduce 2(N-1)/N; all_gather, reduce_scatter, all_to_all,
+/// scatter and gather (N-1)/N; others 1. N is the size of the largest group. 1 for N = 1.
 double bus_factor(const ir::Collective& collective);
 
 /// Bytes of runs of classes, whole or one tile of them: ir::Partition over the bytes of a shard in units of
