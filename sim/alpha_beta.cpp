@@ -2,8 +2,8 @@
 
 namespace baton::sim {
 
-AlphaBeta::AlphaBeta(const topologies::Topology& topology, EventQueue& queue, bool record_periods)
-    : Network(topology, queue, record_periods) {}
+AlphaBeta::AlphaBeta(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit)
+    : Network(topology, queue, period_limit) {}
 
 void AlphaBeta::settle(Time now) {
     for (const int slot : entered_) set_rate(slot, message(slot).path->alone, now);

@@ -13,7 +13,7 @@ namespace baton::sim {
 /// it never serves as a claim.
 class AlphaBeta final : public Network {
 public:
-    AlphaBeta(const topologies::Topology& topology, EventQueue& queue, bool record_periods);
+    AlphaBeta(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit);
     void settle(Time now) override;
     std::string in_words() const override;
 

@@ -17,7 +17,7 @@ namespace baton::sim {
 struct SimulationOptions {
     Model model = Model::flow;
     Bytes size{};   ///< as nccl-tests counts: the larger of the send and receive buffer of a rank
-    int tiles = 1;  ///< 0: the best of the powers of two up to 128
+    int tiles = 1;  ///< 0: of the powers of two up to 128, the smallest within 0.1% of the best
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
     bool reductions =

@@ -2,8 +2,8 @@
 
 namespace baton::sim {
 
-FlowModel::FlowModel(const topologies::Topology& topology, EventQueue& queue, bool record_periods)
-    : Network(topology, queue, record_periods), sharing_(capacities(topology)) {}
+FlowModel::FlowModel(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit)
+    : Network(topology, queue, period_limit), sharing_(capacities(topology)) {}
 
 void FlowModel::settle(Time now) {
     if (!changed_) return;

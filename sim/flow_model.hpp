@@ -12,7 +12,7 @@ namespace baton::sim {
 /// weight 1. Rates change when messages start and end; all changes of one point of time are taken together.
 class FlowModel final : public Network {
 public:
-    FlowModel(const topologies::Topology& topology, EventQueue& queue, bool record_periods);
+    FlowModel(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit);
     void settle(Time now) override;
     std::string in_words() const override;
     std::int64_t work() const override { return work_ + sharing_.work(); }

@@ -88,12 +88,12 @@ Path PathMaker::operator()(const std::vector<topologies::LinkShare>& links, Time
     return path;
 }
 
-Network::Network(const topologies::Topology& topology, EventQueue& queue, bool record_periods)
+Network::Network(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit)
     : queue_(queue),
       uses_(at(resource_count(topology))),
       crossing_(uses_.size(), 0),
       busy_since_(uses_.size()),
-      record_periods_(record_periods) {}
+      period_limit_(period_limit) {}
 
 void Network::start(int slot, const Path& path, std::int64_t bytes, std::uint64_t event, Time now) {
     if (at(slot) >= messages_.size()) messages_.resize(at(slot) + 1);
@@ -135,7 +135,7 @@ bool Network::left(int slot, Time now) {
         if (--crossing_[at(use.resource)] > 0) continue;
         ResourceUse& total = uses_[at(use.resource)];
         total.busy = total.busy + (now - busy_since_[at(use.resource)]);
-        if (!record_periods_) continue;
+        if (static_cast<std::int64_t>(periods_.size()) >= period_limit_) continue;
         periods_.push_back({use.resource, busy_since_[at(use.resource)], now});
     }
     work_ += static_cast<std::int64_t>(ended.path->uses.size());
@@ -145,9 +145,9 @@ bool Network::left(int slot, Time now) {
 }
 
 std::unique_ptr<Network> make_network(Model model, const topologies::Topology& topology, EventQueue& queue,
-                                      bool record_periods) {
-    if (model == Model::alpha_beta) return std::make_unique<AlphaBeta>(topology, queue, record_periods);
-    return std::make_unique<FlowModel>(topology, queue, record_periods);
+                                      std::int64_t period_limit) {
+    if (model == Model::alpha_beta) return std::make_unique<AlphaBeta>(topology, queue, period_limit);
+    return std::make_unique<FlowModel>(topology, queue, period_limit);
 }
 
 }  // namespace baton::sim

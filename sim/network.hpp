@@ -66,7 +66,7 @@ struct BusyPeriod {
 /// is then gone) or the event is out of date, because the message slowed down.
 class Network {
 public:
-    Network(const topologies::Topology& topology, EventQueue& queue, bool record_periods);
+    Network(const topologies::Topology& topology, EventQueue& queue, std::int64_t period_limit);
     virtual ~Network() = default;
     Network(const Network&) = delete;
     Network& operator=(const Network&) = delete;
@@ -108,11 +108,11 @@ private:
     std::vector<int> crossing_;  // messages on each resource
     std::vector<Time> busy_since_;
     std::vector<BusyPeriod> periods_;
-    bool record_periods_;
+    std::int64_t period_limit_;
 };
 
 /// The model of a name. Topology and queue must outlive it.
 std::unique_ptr<Network> make_network(Model model, const topologies::Topology& topology, EventQueue& queue,
-                                      bool record_periods = false);
+                                      std::int64_t period_limit = 0);
 
 }  // namespace baton::sim

@@ -12,8 +12,8 @@
 namespace baton::sim {
 
 /// Bytes of one shard for a size in the sense of nccl-tests (the larger of the send and receive buffer of a
-/// rank), rounded down as nccl-tests does. Kinds with shards: size over the ranks of the largest group. custom:
-/// such that the largest buffer of any rank has `size` bytes.
+/// rank), rounded down as nccl-tests does. Kinds with shards: size over the ranks of the largest group.
+/// custom: such that the largest buffer of any rank has `size` bytes.
 Bytes shard_bytes(const ir::Collective& collective, Bytes size);
 
 /// busbw over algbw, as nccl-tests defines it: all_reduce 2(N-1)/N; all_gather, reduce_scatter, all_to_all,
