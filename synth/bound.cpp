@@ -38,18 +38,4 @@ double Bound::algbw() const {
     return seconds > 0 ? static_cast<double>(units_per_buffer(collective)) / seconds : 0;
 }
 
-double bus_factor(const ir::Collective& collective) {
-    using Kind = ir::CollectiveKind;
-    int largest = 1;
-    for (int g = 0; g < collective.group_count(); ++g) largest = std::max(largest, collective.group_size(g));
-    const double n = largest;
-    switch (collective.kind) {
-        case Kind::all_reduce: return 2 * (n - 1) / n;
-        case Kind::all_gather:
-        case Kind::reduce_scatter:
-        case Kind::all_to_all: return (n - 1) / n;
-        default: return 1;
-    }
-}
-
 }  // namespace baton::synth

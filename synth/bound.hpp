@@ -26,10 +26,6 @@ struct Bound {
 /// Both bounds. Throws input errors of `latency_bound` and `bandwidth_bound`, and of `Collective::check`.
 Bound bound(const topologies::Topology& topology, const ir::Collective& collective);
 
-/// Factor between size/time and what nccl-tests calls bus bandwidth: all_reduce 2(N-1)/N, all_gather,
-/// reduce_scatter, scatter, gather and all_to_all (N-1)/N, others 1; N is the size of the largest group.
-double bus_factor(const ir::Collective& collective);
-
 /// The witness of the latency bound in words: the ranks, the way, the sum.
 std::string latency_in_words(const topologies::Topology& topology, const Bound& bound);
 /// The witness of the bandwidth bound in words: what must cross where, and the division.

@@ -108,13 +108,14 @@ std::string bandwidth_in_words(const Topology& topology, const Bound& bound) {
                                capacity_sum(topology, witness), rate);
         }
         case WitnessKind::partition: {
-            // Relays and switches that take part are parts without members of a group; the count follows from
-            // the demand.
             std::size_t largest = 0;
             for (const auto& part : witness.parts) largest = std::max(largest, part.size());
-            return fmt::format("{}: {} must {} the {} {} taken together, over {} = {}", rate_in_words(bound),
-                               need, witness.entering ? "enter" : "leave", witness.parts.size(),
-                               largest == 1 ? "ranks" : "parts", capacity_sum(topology, witness), rate);
+            return fmt::format(
+                "{}: {} must {} the {} {} taken together (one out of each but one to combine, one into each "
+                "but "
+                "one with the result), over {} = {}",
+                rate_in_words(bound), need, witness.entering ? "enter" : "leave", witness.parts.size(),
+                largest == 1 ? "ranks" : "parts", capacity_sum(topology, witness), rate);
         }
         case WitnessKind::distance:
             return fmt::format("{}: shards must cross links {} times in all, all links together carry {}",
@@ -168,7 +169,6 @@ std::string to_json(const Topology& topology, const Bound& bound) {
                      {"seconds_per_byte", to_string(rate)},
                      {"best_cut", bound.bandwidth.best_cut},
                      {"algbw", bound.algbw()},
-                     {"busbw", bound.algbw() * bus_factor(bound.collective)},
                      {"witness", witness}}}};
     return result.dump();
 }

@@ -1,0 +1,32 @@
+// Options that say which collective: the same for every command that takes a topology.
+#pragma once
+
+#include <baton/base/quantities.hpp>
+#include <baton/ir/collective.hpp>
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace baton::cli {
+
+/// --collective, --root, --peer and --sizes.
+struct CollectiveOptions {
+    std::string kind = "all_reduce";
+    int root = 0;
+    int peer = -1;
+    std::string sizes = "1KiB..1GiB";
+
+    void declare(CLI::App& app);
+    /// The collective on the first `ranks` ranks (one group); an input error for a root that is no rank.
+    ir::Collective collective(int ranks) const;
+    std::vector<Bytes> size_list() const { return parse_sizes(sizes); }
+    /// The options that are not at their default, to be put behind a command: " --collective broadcast --root
+    /// 3".
+    std::string as_typed() const;
+};
+
+}  // namespace baton::cli
