@@ -185,18 +185,24 @@ Values::Update Values::update(const Move& move, const Run& source, std::int32_t 
     auto& values = map(run.rank, run.buffer);
     Update result;
     const Value before = value_at(values, run, 0);
+    const std::int64_t all = full(run.rank, run.buffer, run.index);
+    std::vector<std::pair<std::int64_t, std::int32_t>> held;  // end and contributions of each part of the destination
     if (move.reducing) {
-        values.look(run.index, run.index + run.chunks, [&](auto, auto, const Value& value) {
-            if (!value.same_home(before) || value.contributions != before.contributions) {
+        const auto stage = [&](std::int32_t more) {  // how the result lies: alone, a partial sum, or complete
+            const std::int64_t total = std::int64_t{contributions} + more;
+            return all > 1 && total > 1 ? (total == all ? 2 : 1) : 0;
+        };
+        values.look(run.index, run.index + run.chunks, [&](auto, std::int64_t end, const Value& value) {
+            if (!value.same_home(before) || stage(value.contributions) != stage(before.contributions)) {
                 throw input_error("several reductions of one par block find different states in one run",
                                   ir::describe(move.step), "give each part its own step");
             }
+            held.emplace_back(std::min(end, run.index + run.chunks), value.contributions);
         });
         result.before = {run.rank, before.buffer, run.index + before.shift, run.chunks};
     }
     Value after;
     after.contributions = contributions + (move.reducing ? before.contributions : 0);
-    const std::int64_t all = full(run.rank, run.buffer, run.index);
     result.finalize = move.reducing && all > 1 && after.contributions == all;
     // A single rank's value is complete as it stands: the copy from input finalizes it.
     if (all == 1 && collective_->kind != ir::CollectiveKind::custom && !move.reducing && source.buffer == ir::Buffer::input) {
@@ -216,6 +222,12 @@ Values::Update Values::update(const Move& move, const Run& source, std::int32_t 
         after.copy_shift = source.index - run.index;
     }
     values.assign(run.index, run.index + run.chunks, after);
+    std::int64_t begin = run.index;
+    for (const auto& [end, more] : held) {
+        after.contributions = contributions + more;
+        if (more != before.contributions) values.assign(begin, end, after);
+        begin = end;
+    }
     return result;
 }
 
