@@ -58,6 +58,18 @@ std::uint64_t at(std::uint64_t seed, int rank, std::int64_t i) {
                static_cast<std::uint64_t>(i));
 }
 
+/// Values repeat after so many elements, a prime: a shard or tile that is out of place still shows.
+constexpr std::int64_t kPeriod = 65521;
+
+/// Repeats the first `kPeriod` elements.
+void repeat(char* bytes, std::int64_t width, std::int64_t count) {
+    for (std::int64_t done = kPeriod; done < count;) {
+        const std::int64_t more = std::min(done, count - done);
+        std::memcpy(bytes + done * width, bytes, static_cast<std::size_t>(more * width));
+        done += more;
+    }
+}
+
 /// The largest n so that all integers from -n to n are exact.
 std::int64_t exact_integers(DataType type) {
     switch (type) {
@@ -158,7 +170,7 @@ void fill_exact(const CallArguments& arguments, int ranks, int rank, std::uint64
     const DataType type = arguments.type;
     const std::int64_t width = ir::size_of(type);
     auto* bytes = static_cast<char*>(input);
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < std::min(count, kPeriod); ++i) {
         void* element = bytes + i * width;
         const std::uint64_t bits = at(seed, rank, i);
         if (ir::is_pair(type)) {
@@ -176,13 +188,16 @@ void fill_exact(const CallArguments& arguments, int ranks, int rank, std::uint64
             random_element(arguments, bits, rank, i, element);
         }
     }
+    repeat(bytes, width, count);
 }
 
 void fill_random(const CallArguments& arguments, int rank, std::uint64_t seed, void* input,
                  std::int64_t count) {
     const std::int64_t width = ir::size_of(arguments.type);
-    for (std::int64_t i = 0; i < count; ++i)
-        random_element(arguments, at(seed, rank, i), rank, i, static_cast<char*>(input) + i * width);
+    auto* bytes = static_cast<char*>(input);
+    for (std::int64_t i = 0; i < std::min(count, kPeriod); ++i)
+        random_element(arguments, at(seed, rank, i), rank, i, bytes + i * width);
+    repeat(bytes, width, count);
 }
 
 void fill_bits(int rank, std::uint64_t seed, void* input, std::int64_t bytes) {

@@ -19,8 +19,9 @@ enum class Fill { exact, random, bits };
 /// place where the kind has such a form at a rank.
 class Buffers {
 public:
+    /// `like`: take its inputs instead of filling anew.
     Buffers(const ir::Collective& collective, const runtime::CallArguments& arguments, bool in_place,
-            std::uint64_t seed = 1, Fill fill = Fill::exact)
+            std::uint64_t seed = 1, Fill fill = Fill::exact, const Buffers* like = nullptr)
         : collective_(collective), arguments_(arguments) {
         const std::int64_t width = ir::size_of(arguments.type);
         for (int r = 0; r < collective.ranks; ++r) {
@@ -44,7 +45,9 @@ public:
                 rank.output = make(out);
             }
             const auto elements = in / width;
-            if (!ir::reduces(collective.kind) || fill == Fill::bits)
+            if (like != nullptr)
+                std::copy_n(like->input(r), in, rank.input);
+            else if (!ir::reduces(collective.kind) || fill == Fill::bits)
                 runtime::fill_bits(r, seed, rank.input, in);
             else if (fill == Fill::exact)
                 runtime::fill_exact(arguments, collective.ranks, r, seed, rank.input, elements);
@@ -116,8 +119,8 @@ inline std::string faults_of(runtime::Interpreter& interpreter, const runtime::C
                              bool in_place, const runtime::InterpretOptions& options = {},
                              std::uint64_t seed = 1, Fill fill = Fill::exact) {
     const ir::Collective& collective = interpreter.program().collective;
-    const Buffers buffers(collective, arguments, in_place, seed, fill),
-        expected(collective, arguments, false, seed, fill);
+    const Buffers buffers(collective, arguments, in_place, seed, fill);
+    const Buffers expected(collective, arguments, false, seed, fill, &buffers);
     interpreter.run(arguments, buffers.pointers(), options);
     runtime::reference(collective, arguments, expected.pointers());
     return buffers.faults(expected);
