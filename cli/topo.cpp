@@ -34,6 +34,8 @@ std::string join(const std::vector<std::string>& words, const char* between) {
     return text;
 }
 
+std::string counted(int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
 std::string counts(const std::map<std::string, int>& map, const char* between) {
     std::vector<std::string> words;
     for (const auto& [name, count] : map) words.push_back(fmt::format("{} {}", count, name));
@@ -133,16 +135,12 @@ void print_ranks(const Summary& summary, bool all) {
 }
 
 void print_summary(const Summary& summary, const std::string& spec, bool all) {
-    print(fmt::format(
-        "{}\n{} on {}; {} nodes: {}; {} directed links; hash {}\n\n", summary.name,
-        summary.ranks == 1 ? "1 rank" : fmt::format("{} ranks", summary.ranks),
-        summary.hosts == 1 ? "1 host" : fmt::format("{} hosts", summary.hosts),
-        [&] {
-            int n = 0;
-            for (const auto& [type, count] : summary.nodes) n += count;
-            return n;
-        }(),
-        counts(summary.nodes, ", "), summary.links, summary.hash));
+    int nodes = 0;
+    for (const auto& [type, count] : summary.nodes) nodes += count;
+    print(fmt::format("{}\n{}{}; {} nodes: {}; {} directed links; hash {}\n\n", summary.name,
+                      counted(summary.ranks, "rank"),
+                      summary.hosts == 0 ? "" : " on " + counted(summary.hosts, "host"), nodes,
+                      counts(summary.nodes, ", "), summary.links, summary.hash));
     print_groups(summary);
     print_ranks(summary, all);
     if (summary.pairs_without_route > 0) {
@@ -214,10 +212,11 @@ private:
             topology = topologies::load(spec_);
         } catch (const Error& error) {
             if (!json) throw;
-            print_json(Json{{"ok", false},
-                       {"problems",
-                        {{{"where", error.where()}, {"what", error.message()}, {"remedy", error.remedy()}}}},
-                       {"warnings", Json::array()}});
+            print_json(
+                Json{{"ok", false},
+                     {"problems",
+                      {{{"where", error.where()}, {"what", error.message()}, {"remedy", error.remedy()}}}},
+                     {"warnings", Json::array()}});
             return exit_code(error.kind());
         }
         const std::vector<std::string> problems = topologies::problems(topology),
@@ -227,10 +226,10 @@ private:
             for (const std::string& problem : problems)
                 list.push_back({{"where", topology.name}, {"what", problem}, {"remedy", ""}});
             print_json(Json{{"ok", problems.empty()},
-                       {"problems", list},
-                       {"warnings", warnings},
-                       {"ranks", topology.rank_count()},
-                       {"hash", topology.hash()}});
+                            {"problems", list},
+                            {"warnings", warnings},
+                            {"ranks", topology.rank_count()},
+                            {"hash", topology.hash()}});
             return problems.empty() ? 0 : 1;
         }
         for (const std::string& problem : problems) print("problem: " + problem + "\n");
@@ -252,10 +251,10 @@ private:
         write_file(output_, text);
         if (json)
             print_json(Json{{"file", output_},
-                       {"hash", topology.hash()},
-                       {"ranks", topology.rank_count()},
-                       {"nodes", topology.nodes.size()},
-                       {"links", topology.links.size()}});
+                            {"hash", topology.hash()},
+                            {"ranks", topology.rank_count()},
+                            {"nodes", topology.nodes.size()},
+                            {"links", topology.links.size()}});
         else
             print(
                 fmt::format("{}: {} ranks, {} nodes, {} directed links, hash {}\nnext: baton topo show {}\n",
@@ -285,9 +284,9 @@ private:
         write_file(output_, picture);
         if (json)
             print_json(Json{{"file", output_},
-                       {"format", format},
-                       {"nodes", topology.nodes.size()},
-                       {"links", topology.links.size()}});
+                            {"format", format},
+                            {"nodes", topology.nodes.size()},
+                            {"links", topology.links.size()}});
         else
             print(fmt::format("{}: {} nodes and {} directed links\nnext: baton topo show {}\n", output_,
                               topology.nodes.size(), topology.links.size(), shell_word(spec_)));

@@ -220,8 +220,10 @@ Summary summarize(const Topology& topology) {
     summary.name = topology.name;
     summary.hash = topology.hash();
     summary.ranks = topology.rank_count();
-    std::set<int> hosts;
-    for (const int host : topology.rank_hosts()) hosts.insert(host);
+    std::set<std::string> hosts;
+    for (const Node& node : topology.nodes) {
+        if (!node.host.empty()) hosts.insert(node.host);
+    }
     summary.hosts = static_cast<int>(hosts.size());
     for (const Node& node : topology.nodes) ++summary.nodes[std::string(to_string(node.type))];
     summary.links = static_cast<int>(topology.links.size());

@@ -35,7 +35,8 @@ struct RankSummary {
 /// A topology in a few lines.
 struct Summary {
     std::string name, hash;
-    int ranks = 0, hosts = 0;
+    int ranks = 0;
+    int hosts = 0;                     ///< named hosts
     std::map<std::string, int> nodes;  ///< number of nodes by type
     int links = 0;                     ///< directed links
     std::vector<LinkGroup> groups;     ///< in order of first appearance
