@@ -3,7 +3,7 @@
 #include <baton/cli/command.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/codegen/lower.hpp>
-#include <baton/ir/algorithm_json.hpp>
+#include <baton/ir/schedule.hpp>
 #include <baton/ir/verify.hpp>
 
 #include <CLI/CLI.hpp>
@@ -90,8 +90,6 @@ ProgramFindings check(const ir::Program& program, int slots) {
 
 Findings check(const ir::Algorithm& algorithm, int slots) {
     Findings found;
-    found.name = algorithm.name;
-    found.collective = algorithm.collective;
     found.algorithm = ir::verify(algorithm);
     codegen::LowerOptions options;
     options.slots = slots;
@@ -106,6 +104,17 @@ Findings check(const ir::Algorithm& algorithm, int slots) {
     }
     found.program = check(*program, slots);
     found.program.lowered = true;
+    return found;
+}
+
+Findings check(const ir::Schedule& schedule, int slots) {
+    Findings found;
+    if (const auto* program = std::get_if<ir::Program>(&schedule))
+        found.program = check(*program, slots);
+    else
+        found = check(std::get<ir::Algorithm>(schedule), slots);
+    found.name = ir::name_of(schedule);
+    found.collective = ir::collective_of(schedule);
     return found;
 }
 
@@ -203,7 +212,8 @@ public:
                 "baton verify examples/algorithms/ring_all_reduce.json --all-ranks 1..32"};
     }
     void declare(CLI::App& app) override {
-        app.add_option("FILE", file_, "an algorithm, JSON or CBOR; - reads standard input")->required();
+        app.add_option("FILE", file_, "an algorithm or a program, JSON or CBOR; - reads standard input")
+            ->required();
         app.add_option("--ranks", ranks_, "number of ranks, instead of the file's");
         app.add_option("--root", root_, "root, instead of the file's");
         app.add_option("--param", params_, "NAME=INTEGER, instead of the file's; may be repeated")
@@ -220,7 +230,9 @@ public:
         options_.ranks = ranks_;
         options_.root = root_;
         if (!all_ranks_.empty()) return run_all();
-        const Findings found = check(ir::load_algorithm(file_, options_), slots_.value_or(0));
+        const ir::Schedule schedule = ir::load_schedule(file_, options_);
+        is_program_ = std::holds_alternative<ir::Program>(schedule);
+        const Findings found = check(schedule, slots_.value_or(0));
         if (json) {
             Json out = to_json(found);
             out["next"] = next();
@@ -247,9 +259,9 @@ private:
         for (int ranks = from; ranks <= to; ++ranks) {
             options_.ranks = ranks;
             const std::string count = std::to_string(ranks);
-            std::optional<ir::Algorithm> algorithm;
+            std::optional<ir::Schedule> schedule;
             try {
-                algorithm = ir::load_algorithm(file_, options_);
+                schedule = ir::load_schedule(file_, options_);
             } catch (const Error& error) {
                 if (error.kind() != ErrorKind::input) throw;
                 if (first_refusal.empty()) first_refusal = error.what();
@@ -258,7 +270,7 @@ private:
                 continue;
             }
             try {
-                const Findings found = check(*algorithm, slots_.value_or(0));
+                const Findings found = check(*schedule, slots_.value_or(0));
                 const ProgramFindings& program = found.program;
                 const bool proven = found.assurance() != ir::Assurance::not_proven;
                 ++(proven ? good : wrong);
@@ -268,7 +280,7 @@ private:
                 table.row({count, std::string(ir::to_string(found.assurance())),
                            program.reduces ? std::string(ir::to_string(program.report.order)) : "",
                            std::to_string(program.report.smallest_slots),
-                           std::to_string(found.algorithm->steps), remark});
+                           found.algorithm ? std::to_string(found.algorithm->steps) : "", remark});
                 rows.push_back(to_json(found));
             } catch (const Error& error) {
                 if (error.kind() != ErrorKind::check_failed) throw;
@@ -291,6 +303,7 @@ private:
     }
 
     std::string next() const {
+        if (is_program_) return "baton run " + shell_word(file_);
         std::string line = "baton lower " + shell_word(file_);
         if (ranks_) line += fmt::format(" --ranks {}", *ranks_);
         if (root_) line += fmt::format(" --root {}", *root_);
@@ -301,6 +314,7 @@ private:
     std::string file_, all_ranks_;
     std::optional<int> ranks_, root_, slots_;
     std::vector<std::string> params_;
+    bool is_program_ = false;
     ir::LoadOptions options_;
 };
 
