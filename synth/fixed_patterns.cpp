@@ -18,6 +18,8 @@ using patterns::Family;
 const std::vector<Family>& families() {
     static const std::vector<Family> list = {
         patterns::ring(),
+        patterns::chain(),
+        patterns::double_binary_tree(),
         patterns::binomial(),
         patterns::recursive_doubling(),
         patterns::recursive_halving(),
@@ -88,6 +90,8 @@ std::string refusal(const Family& family, PatternOptions& options) {
     auto& c = options.collective;
     c.chunks = 1;
     c.weights.clear();
+    if (!ir::has_root(c.kind)) c.root = 0;
+    if (c.kind != ir::CollectiveKind::send_recv) c.peer = -1;
     if (!find_entry(family, c.kind))
         return fmt::format("{} is not made for {}; it serves {}", family.info.name, to_string(c.kind),
                            kinds_served(family));
