@@ -275,8 +275,6 @@ public:
         : graph_(graph), sources_(sources), flow_(graph.vertices + 1) {
         for (const CapacityArc& arc : graph.arcs) flow_.add(arc.from, arc.to, 0);
         for (const int source : sources) flow_.add(graph.vertices, source, 0);
-        is_source_.assign(at(graph.vertices), 0);
-        for (const int source : sources) is_source_[at(source)] = 1;
     }
 
     // The set of a violated cut at ratio p/q with `sink` outside, empty when there is none.
@@ -288,9 +286,14 @@ public:
                 flow_.set_capacity(static_cast<int>(graph_.arcs.size() + i), q);
             p_ = p;
             q_ = q;
+            holder_ = -1;
         }
         const Amount wanted = static_cast<Amount>(q) * static_cast<std::int64_t>(sources_.size());
-        if (flow_.run(graph_.vertices, sink, wanted) >= wanted) return {};
+        // Neighboring sinks share most of their flow: what the last one holds is moved on.
+        const Amount reached =
+            holder_ < 0 ? flow_.run(graph_.vertices, sink, wanted) : flow_.move(holder_, sink, wanted);
+        holder_ = reached >= wanted ? sink : -1;
+        if (reached >= wanted) return {};
         std::vector<char> inside(at(graph_.vertices));
         for (int v = 0; v < graph_.vertices; ++v) inside[at(v)] = flow_.source_side(v);
         return inside;
@@ -303,9 +306,27 @@ private:
     const CapacityGraph& graph_;
     const std::vector<int>& sources_;
     MaxFlow<Amount> flow_;
-    std::vector<char> is_source_;
     std::int64_t p_ = -1, q_ = -1;
+    int holder_ = -1;  // sink at which all of the present flow ends
 };
+
+// Sinks in breadth-first order, so that each is near the one before.
+std::vector<int> by_nearness(const CapacityGraph& graph, const std::vector<int>& sinks) {
+    std::vector<char> seen(at(graph.vertices), 0), wanted(at(graph.vertices), 0);
+    for (const int sink : sinks) wanted[at(sink)] = 1;
+    std::vector<int> order, queue;
+    for (const int start : sinks) {
+        if (!seen[at(start)]) seen[at(start)] = 1, queue.push_back(start);
+        for (std::size_t i = queue.size() - 1; i < queue.size(); ++i) {
+            if (wanted[at(queue[i])]) order.push_back(queue[i]), wanted[at(queue[i])] = 0;
+            for (const int a : graph.out[at(queue[i])]) {
+                const int next = graph.arcs[at(a)].to;
+                if (!seen[at(next)]) seen[at(next)] = 1, queue.push_back(next);
+            }
+        }
+    }
+    return order;
+}
 
 template <class Amount>
 bool raise(const CapacityGraph& graph, const std::vector<int>& sources, const std::vector<int>& sinks,
@@ -313,7 +334,7 @@ bool raise(const CapacityGraph& graph, const std::vector<int>& sources, const st
     RatioSearch<Amount> search(graph, sources);
     // The ratio of this search alone; with several groups `best` may hold a better joint one.
     std::int64_t p = best.demand, q = best.capacity;
-    for (const int sink : sinks) {
+    for (const int sink : by_nearness(graph, sinks)) {
         while (true) {
             if (work <= 0) return false;
             work -= static_cast<std::int64_t>(graph.arcs.size() + sources.size());

@@ -77,6 +77,11 @@ Amount MaxFlow<Amount>::run(int source, int sink, Amount limit) {
         halves_[2 * a].rest = capacity_[a];
         halves_[2 * a + 1].rest = 0;
     }
+    return move(source, sink, limit);
+}
+
+template <class Amount>
+Amount MaxFlow<Amount>::move(int source, int sink, Amount limit) {
     Amount flow = 0;
     while (flow < limit && levels(source, sink)) {
         next_.assign(first_.size(), 0);

@@ -27,8 +27,14 @@ public:
     /// REQUIRES: source != sink, limit >= 0.
     Amount run(int source, int sink, Amount limit);
 
-    /// After a `run` that stayed below its limit: true for the vertices on the source side of a minimum cut
-    /// (the smallest such side).
+    /// Moves flow that has arrived at `from` on to `to`, without undoing the rest: for the next sink of the
+    /// same sources. Returns how much of `amount` could be moved; all of it, exactly when `run(source, to,
+    /// amount)` would reach it, given that `run(source, from, amount)` did. A minimum cut is then
+    /// `source_side` and the source itself.
+    Amount move(int from, int to, Amount amount);
+
+    /// After a `run` or `move` that stayed below its limit: true for the vertices on the source side of a
+    /// minimum cut (the smallest such side).
     bool source_side(int vertex) const { return level_[static_cast<std::size_t>(vertex)] >= 0; }
 
 private:
