@@ -3,10 +3,10 @@
 #include <baton/runtime/binary_cache.hpp>
 #include <baton/runtime/content_hash.hpp>
 
-#include <cstdlib>
-#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cstdlib>
+#include <filesystem>
 
 namespace baton::runtime {
 
@@ -27,7 +27,8 @@ BinaryCache::BinaryCache(std::string folder) : folder_(std::move(folder)) {}
 
 BinaryCache BinaryCache::user() {
     if (const std::string folder = variable("BATON_CACHE_DIR"); !folder.empty()) return BinaryCache(folder);
-    if (const std::string folder = variable("XDG_CACHE_HOME"); !folder.empty()) return BinaryCache(folder + "/baton");
+    if (const std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
+        return BinaryCache(folder + "/baton");
     if (const std::string home = variable("HOME"); !home.empty()) return BinaryCache(home + "/.cache/baton");
     std::error_code error;
     const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
@@ -39,9 +40,10 @@ std::string BinaryCache::path(const std::string& key, std::string_view suffix) c
 }
 
 void BinaryCache::check_folder() const {
-    struct stat status{};
+    struct stat status {};
     if (stat(folder_.c_str(), &status) != 0) return;
-    if (!S_ISDIR(status.st_mode)) throw input_error("the cache is not a folder", folder_, "set BATON_CACHE_DIR to a folder");
+    if (!S_ISDIR(status.st_mode))
+        throw input_error("the cache is not a folder", folder_, "set BATON_CACHE_DIR to a folder");
     // Whoever may write here may have code run by this user.
     if (status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         throw input_error("others may write to the cache of compiled code", folder_,
@@ -58,7 +60,8 @@ std::optional<std::string> BinaryCache::find(const std::string& key, std::string
     if (bytes.size() >= kTrailer) {
         const std::string_view all = bytes;
         const std::string_view trailer = all.substr(all.size() - kTrailer);
-        if (trailer.starts_with(kMark) && trailer.substr(kMark.size()) == content_hash(all.substr(0, all.size() - kTrailer))) {
+        if (trailer.starts_with(kMark) &&
+            trailer.substr(kMark.size()) == content_hash(all.substr(0, all.size() - kTrailer))) {
             return file;
         }
     }
@@ -66,7 +69,8 @@ std::optional<std::string> BinaryCache::find(const std::string& key, std::string
     return std::nullopt;
 }
 
-std::string BinaryCache::store(const std::string& key, std::string_view suffix, std::string_view binary) const {
+std::string BinaryCache::store(const std::string& key, std::string_view suffix,
+                               std::string_view binary) const {
     std::error_code error;
     if (!std::filesystem::exists(folder_, error)) {
         std::filesystem::create_directories(folder_, error);

@@ -7,15 +7,15 @@
 
 namespace baton::runtime {
 
-/// A folder of compiled binaries. Entries are written under a temporary name and renamed, so that concurrent writers and
-/// readers never meet half an entry; the hash of its content stands behind each binary and is checked when it is read.
-/// A damaged entry is deleted and counts as absent.
+/// A folder of compiled binaries. Entries are written under a temporary name and renamed, so that concurrent
+/// writers and readers never meet half an entry; the hash of its content stands behind each binary and is
+/// checked when it is read. A damaged entry is deleted and counts as absent.
 class BinaryCache {
 public:
     /// `folder` is created when an entry is stored, readable and writable by its owner only.
     explicit BinaryCache(std::string folder);
-    /// $BATON_CACHE_DIR, else $XDG_CACHE_HOME/baton, else ~/.cache/baton, else a folder of this user below the
-    /// temporary one.
+    /// $BATON_CACHE_DIR, else $XDG_CACHE_HOME/baton, else ~/.cache/baton, else a folder of this user below
+    /// the temporary one.
     static BinaryCache user();
 
     const std::string& folder() const { return folder_; }

@@ -43,9 +43,13 @@ std::int64_t buffer_bytes(const ir::Collective& collective, int rank, ir::Buffer
 std::optional<std::int64_t> in_place_offset(const ir::Collective& collective, int rank, std::int64_t count);
 
 /// Throws an input error that names the rank when there are not `ranks` entries, a buffer that holds elements
-/// is null, or input and output of a rank overlap other than in place.
+/// is null, is not aligned for the type, or input and output of a rank overlap other than in place.
 void check_buffers(const ir::Collective& collective, const CallArguments& arguments,
                    std::span<const RankBuffers> buffers);
+
+/// The same for one rank's buffers; they must also be aligned for the type.
+void check_rank_buffers(const ir::Collective& collective, const CallArguments& arguments, int rank,
+                        const RankBuffers& own);
 
 /// Contributions that the value of an output place combines (the divisor of avg): the size of the rank's
 /// group for standard kinds. REQUIRES: the place exists for custom collectives.
