@@ -18,11 +18,13 @@ std::int32_t checked_index(std::int64_t index, std::int64_t chunks) {
 }  // namespace
 
 void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const PlaceMap& place,
-           std::vector<ir::Step>& steps, int channel) {
+           std::vector<ir::Step>& steps, const EmbedOptions& options) {
     auto cursor = part.steps();
     bool block_open = false;  // a step of the current par block was kept
     for (ir::Step whole; cursor.next(whole);) {
         if (!whole.in_par || !whole.par) block_open = false;
+        if (whole.dst_rank == options.skip_to && whole.src_rank != whole.dst_rank) continue;
+        bool joins = false;  // the last step kept is of this run
         for (std::int64_t done = 0; done < whole.chunks;) {
             const Placed source = place(whole.src_rank, whole.src_buffer, whole.src_index + done);
             const Placed destination = place(whole.dst_rank, whole.dst_buffer, whole.dst_index + done);
@@ -30,8 +32,19 @@ void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const Place
             if (run < 1) throw internal_error("a place map gives an empty run");
             done += run;
             if (whole.op == ir::StepOp::copy && source.buffer == destination.buffer &&
-                source.index == destination.index)
+                source.index == destination.index) {
+                joins = false;
                 continue;
+            }
+            if (joins) {
+                ir::Step& last = steps.back();
+                if (last.src_buffer == source.buffer && last.dst_buffer == destination.buffer &&
+                    last.src_index + last.chunks == source.index &&
+                    last.dst_index + last.chunks == destination.index) {
+                    last.chunks += static_cast<std::int32_t>(run);
+                    continue;
+                }
+            }
             ir::Step step = whole;
             step.src_rank = ranks[static_cast<std::size_t>(whole.src_rank)];
             step.dst_rank = ranks[static_cast<std::size_t>(whole.dst_rank)];
@@ -41,8 +54,9 @@ void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const Place
             step.dst_index = checked_index(destination.index, run);
             step.chunks = static_cast<std::int32_t>(run);
             step.par = whole.in_par && block_open;
-            if (channel >= 0) step.channel = static_cast<std::int16_t>(channel);
+            if (options.channel >= 0) step.channel = static_cast<std::int16_t>(options.channel);
             block_open = whole.in_par != 0;
+            joins = true;
             steps.push_back(step);
         }
     }

@@ -19,12 +19,17 @@ struct Placed {
 /// Where place (buffer, index) at a rank of the embedded algorithm stands at the rank it is mapped to.
 using PlaceMap = std::function<Placed(int rank, ir::Buffer buffer, std::int64_t index)>;
 
+struct EmbedOptions {
+    int channel = -1;  ///< hint given to all steps when 0 or above
+    int skip_to =
+        -1;  ///< leave out what other ranks send to this rank of `part`: it holds the values already
+};
+
 /// Appends the steps of `part`, its rank i being rank `ranks[i]`, its places where `place` puts them. A run
-/// that is torn apart becomes several steps; copies of a place to itself are left out. `channel` >= 0 is
-/// given to all steps. Input and output of `part` may be mapped to the same places where its collective
-/// allows in-place calls.
+/// that is torn apart becomes several steps; copies of a place to itself are left out. Input and output of
+/// `part` may be mapped to the same places where its collective allows in-place calls.
 void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const PlaceMap& place,
-           std::vector<ir::Step>& steps, int channel = -1);
+           std::vector<ir::Step>& steps, const EmbedOptions& options = {});
 
 /// An algorithm of these steps over communicator ranks.
 ir::Algorithm explicit_algorithm(std::string name, ir::Collective collective, std::vector<ir::Step> steps);

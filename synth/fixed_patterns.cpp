@@ -28,6 +28,7 @@ const std::vector<Family>& families() {
         patterns::all_pairs(),
         patterns::all_pairs_two_shot(),
         patterns::direct(),
+        patterns::hierarchical(),
     };
     return list;
 }
@@ -174,6 +175,18 @@ void write_ordered(const Family& family, const Entry& entry, const ir::Collectiv
 }
 
 }  // namespace
+
+std::int64_t patterns::natural_chunks(const std::string& name, ir::CollectiveKind kind, int ranks) {
+    return blocks_of(*find_entry(find_family(name), kind), ranks);
+}
+
+ir::Algorithm patterns::with_chunks(const std::string& name, const ir::Collective& collective) {
+    const Family& family = find_family(name);
+    const Entry& entry = *find_entry(family, collective.kind);
+    const bool parts = !ir::has_shards(entry.kind) && entry.blocks != "1" &&
+                       blocks_of(entry, collective.ranks) != collective.chunks;
+    return write_canonical(family, entry, collective, parts);
+}
 
 const std::vector<PatternInfo>& fixed_patterns() {
     static const std::vector<PatternInfo> list = [] {

@@ -18,8 +18,12 @@ struct PatternOptions {
     /// 0, 1, 2, ... of trees and exchanges. Names every rank of every group once; empty = each group's own
     /// order.
     std::vector<int> rank_order;
-    /// Host of each communicator rank, for `hierarchical`; empty = all on one.
+    /// Host of each communicator rank, for `hierarchical`; empty = all on one. Hosts and the ranks of a host
+    /// line up as `rank_order` meets them; the ranks of equal place on their hosts form a rail.
     std::vector<int> hosts;
+    /// Patterns that `hierarchical` takes inside a host and between hosts ("" = all pairs or direct inside,
+    /// ring or direct between). Where one does not serve the kind of a phase, the default does.
+    std::string inside, between;
 };
 
 /// A pattern as help texts and documentation list it.

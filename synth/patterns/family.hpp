@@ -32,6 +32,12 @@ struct Family {
     Refuse refuse = nullptr;
 };
 
+/// Chunks that a template pattern takes for one group of this many ranks.
+std::int64_t natural_chunks(const std::string& name, ir::CollectiveKind kind, int ranks);
+/// A template pattern on one group of all ranks with the chunks that `collective` states: at least the
+/// natural ones, which then stand for nearly equal parts. Building block of composed patterns.
+ir::Algorithm with_chunks(const std::string& name, const ir::Collective& collective);
+
 Family ring();
 Family chain();
 Family double_binary_tree();
