@@ -2,8 +2,8 @@
 
 #include <baton/base/error.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -33,7 +33,8 @@ public:
                 add_threadblock(static_cast<int>(rank), static_cast<int>(number));
             }
             // A rank without work still enters and leaves, so that all ranks count the same calls.
-            if (threadblocks.empty()) plan_.threadblocks.push_back({static_cast<int>(rank), 0, {}, {}, {}, {}, {}, {}, {}, {}});
+            if (threadblocks.empty())
+                plan_.threadblocks.push_back({static_cast<int>(rank), 0, {}, {}, {}, {}, {}, {}, {}, {}});
             manifest.threadblocks = static_cast<int>(plan_.threadblocks.size()) - plan_.first.back();
             manifest.tokens = rank_tokens_[rank];
         }
@@ -50,11 +51,13 @@ private:
 
     void check() const {
         if (program_.ranks.size() != static_cast<std::size_t>(program_.collective.ranks)) {
-            throw check_error("the program and its collective have different numbers of ranks", program_.name);
+            throw check_error("the program and its collective have different numbers of ranks",
+                              program_.name);
         }
         for (std::size_t c = 0; c < program_.connections.size(); ++c) {
             if (program_.connections[c].protocol != ir::Protocol::simple) {
-                throw input_error(fmt::format("protocol {} cannot be emitted yet", to_string(program_.connections[c].protocol)),
+                throw input_error(fmt::format("protocol {} cannot be emitted yet",
+                                              to_string(program_.connections[c].protocol)),
                                   fmt::format("connection {}", c), "use protocol simple");
             }
         }
@@ -69,7 +72,8 @@ private:
         }
     }
 
-    void check(const ir::Threadblock& threadblock, const ir::Instruction& instruction, const std::string& place) const {
+    void check(const ir::Threadblock& threadblock, const ir::Instruction& instruction,
+               const std::string& place) const {
         if (instruction.sources > 32 || instruction.destinations > 32) {
             throw input_error("an instruction has more than 32 sources or destinations", place, "split it");
         }
@@ -78,7 +82,8 @@ private:
                 throw input_error("switch and remote operands cannot be emitted yet", place, "use messages");
             }
             if (operand.kind == ir::OperandKind::message &&
-                (operand.target < 0 || static_cast<std::size_t>(operand.target) >= program_.connections.size())) {
+                (operand.target < 0 ||
+                 static_cast<std::size_t>(operand.target) >= program_.connections.size())) {
                 throw check_error("a message names no connection", place);
             }
         };
@@ -96,7 +101,8 @@ private:
                 for (std::size_t i = 0; i < tb.instructions.size(); ++i) {
                     const Place place{static_cast<int>(rank), static_cast<int>(number), static_cast<int>(i)};
                     for (const ir::Operand& operand : tb.sources(tb.instructions[i])) {
-                        if (operand.kind == ir::OperandKind::message) receives_[operand.target].push_back(place);
+                        if (operand.kind == ir::OperandKind::message)
+                            receives_[operand.target].push_back(place);
                     }
                     for (const ir::Operand& operand : tb.destinations(tb.instructions[i])) {
                         if (operand.kind == ir::OperandKind::message) sends_[operand.target].push_back(place);
@@ -106,24 +112,30 @@ private:
         }
         for (std::size_t c = 0; c < sends_.size(); ++c) {
             if (sends_[c].size() != receives_[c].size()) {
-                throw check_error(fmt::format("{} messages are sent and {} received", sends_[c].size(), receives_[c].size()),
+                throw check_error(fmt::format("{} messages are sent and {} received", sends_[c].size(),
+                                              receives_[c].size()),
                                   fmt::format("connection {}", c));
             }
         }
     }
 
-    const ir::Threadblock& threadblock(const Place& place) const { return program_.ranks[place.rank].threadblocks[place.threadblock]; }
-    const ir::Instruction& instruction(const Place& place) const { return threadblock(place).instructions[place.instruction]; }
+    const ir::Threadblock& threadblock(const Place& place) const {
+        return program_.ranks[place.rank].threadblocks[place.threadblock];
+    }
+    const ir::Instruction& instruction(const Place& place) const {
+        return threadblock(place).instructions[place.instruction];
+    }
 
     std::vector<ClassRun> classes_at(int rank, const ir::Operand& operand) const {
         const std::int64_t classes = program_.collective.chunks;
         const bool custom = program_.collective.kind == ir::CollectiveKind::custom;
-        if (operand.buffer != ir::Buffer::scratch && !custom) return {{operand.index % classes, operand.chunks}};
+        if (operand.buffer != ir::Buffer::scratch && !custom)
+            return {{operand.index % classes, operand.chunks}};
         std::vector<ClassRun> runs;
         for (std::int64_t i = operand.index; i < operand.index + std::int64_t{operand.chunks}; ++i) {
             const std::int64_t k = operand.buffer == ir::Buffer::scratch
-                ? program_.ranks[rank].scratch_classes.at(static_cast<std::size_t>(i))
-                : program_.collective.class_of(rank, operand.buffer, i);
+                                       ? program_.ranks[rank].scratch_classes.at(static_cast<std::size_t>(i))
+                                       : program_.collective.class_of(rank, operand.buffer, i);
             // Shards of custom collectives follow no rule, so their chunks stay apart.
             if (!custom && !runs.empty() && (runs.back().first + runs.back().chunks) % classes == k) {
                 ++runs.back().chunks;
@@ -171,12 +183,14 @@ private:
                 chain.push_back(at);
                 const auto source = taken.find({at.rank, at.threadblock, at.instruction});
                 if (source == taken.end() || chain.size() > taken.size()) {
-                    throw check_error("messages go in a circle and never touch a place", where(at.rank, at.threadblock, at.instruction));
+                    throw check_error("messages go in a circle and never touch a place",
+                                      where(at.rank, at.threadblock, at.instruction));
                 }
                 at = sends_[source->second.first][source->second.second];
             }
             for (const Place& place : chain) {
-                classes_[place.rank][place.threadblock][place.instruction] = classes_[at.rank][at.threadblock][at.instruction];
+                classes_[place.rank][place.threadblock][place.instruction] =
+                    classes_[at.rank][at.threadblock][at.instruction];
             }
         }
     }
@@ -189,9 +203,12 @@ private:
             for (std::size_t number = 0; number < threadblocks.size(); ++number) {
                 for (const ir::Instruction& instruction : threadblocks[number].instructions) {
                     for (const ir::Need& need : threadblocks[number].needs_of(instruction)) {
-                        if (need.rank == static_cast<int>(rank) && need.threadblock == static_cast<int>(number)) continue;
+                        if (need.rank == static_cast<int>(rank) &&
+                            need.threadblock == static_cast<int>(number))
+                            continue;
                         const auto key = std::make_tuple(need.rank, need.threadblock, static_cast<int>(rank));
-                        const auto [it, fresh] = tokens_.try_emplace(key, static_cast<int>(plan_.tokens.size()));
+                        const auto [it, fresh] =
+                            tokens_.try_emplace(key, static_cast<int>(plan_.tokens.size()));
                         if (fresh) {
                             plan_.tokens.push_back({need.rank, need.threadblock, static_cast<int>(rank)});
                             rank_tokens_[need.rank].push_back(it->second);
@@ -232,13 +249,15 @@ private:
         for (std::size_t i = 0; i < tb.instructions.size(); ++i) {
             out.instructions.push_back(describe(tb, {rank, number, static_cast<int>(i)}, sent, received));
         }
-        plan_.advance = std::max<std::int64_t>(plan_.advance, static_cast<std::int64_t>(tb.instructions.size()));
+        plan_.advance =
+            std::max<std::int64_t>(plan_.advance, static_cast<std::int64_t>(tb.instructions.size()));
         plan_.threadblocks.push_back(std::move(out));
     }
 
     static int end_of(const std::vector<int>& list, int connection, const std::string& place) {
         const auto it = std::find(list.begin(), list.end(), connection);
-        if (it == list.end()) throw check_error(fmt::format("the threadblock does not own connection {}", connection), place);
+        if (it == list.end())
+            throw check_error(fmt::format("the threadblock does not own connection {}", connection), place);
         return static_cast<int>(it - list.begin());
     }
 
@@ -248,7 +267,9 @@ private:
         access.buffer = operand.buffer;
         access.index = operand.index;
         if (program_.collective.kind == ir::CollectiveKind::custom && operand.buffer != ir::Buffer::scratch) {
-            for (int j = 0; j < operand.chunks; ++j) access.shards.push_back(program_.collective.shard_of(rank, operand.buffer, operand.index + j));
+            for (int j = 0; j < operand.chunks; ++j)
+                access.shards.push_back(
+                    program_.collective.shard_of(rank, operand.buffer, operand.index + j));
         }
         return access;
     }
@@ -260,7 +281,8 @@ private:
         throw check_error("a put or get has no place at its other end", place);
     }
 
-    EmitInstruction describe(const ir::Threadblock& tb, const Place& at, std::vector<std::int64_t>& sent, std::vector<std::int64_t>& received) {
+    EmitInstruction describe(const ir::Threadblock& tb, const Place& at, std::vector<std::int64_t>& sent,
+                             std::vector<std::int64_t>& received) {
         const ir::Instruction& instruction = tb.instructions[at.instruction];
         const std::string place = where(at.rank, at.threadblock, at.instruction);
         EmitInstruction out;
@@ -291,7 +313,9 @@ private:
             access.site = Site::message;
             if (connection.mode == ir::Mode::get) {
                 const Place& sender = sends_[operand.target][k];
-                access = place_access(Site::remote, sender.rank, only_local(threadblock(sender).sources(this->instruction(sender)), place));
+                access =
+                    place_access(Site::remote, sender.rank,
+                                 only_local(threadblock(sender).sources(this->instruction(sender)), place));
                 note_remote(sender.rank, access.buffer);
             }
             access.end = end;
@@ -307,7 +331,8 @@ private:
             const std::int64_t k = sent[end]++;
             out.publishes.push_back(end);
             if (connection.mode == ir::Mode::get) {
-                if (instruction.destinations > 1) throw check_error("a get publishes together with other destinations", place);
+                if (instruction.destinations > 1)
+                    throw check_error("a get publishes together with other destinations", place);
                 moves = false;
                 continue;
             }
@@ -315,7 +340,9 @@ private:
             access.site = Site::message;
             if (connection.mode == ir::Mode::put) {
                 const Place& receiver = receives_[operand.target][k];
-                access = place_access(Site::remote, receiver.rank, only_local(threadblock(receiver).destinations(this->instruction(receiver)), place));
+                access = place_access(
+                    Site::remote, receiver.rank,
+                    only_local(threadblock(receiver).destinations(this->instruction(receiver)), place));
                 note_remote(receiver.rank, access.buffer);
             } else {
                 out.wait_slots.push_back(end);
@@ -332,18 +359,24 @@ private:
         return out;
     }
 
-    void add_need(EmitInstruction& out, const ir::Threadblock& tb, const Place& at, const ir::Need& need, const std::vector<std::int64_t>& sent) const {
+    void add_need(EmitInstruction& out, const ir::Threadblock& tb, const Place& at, const ir::Need& need,
+                  const std::vector<std::int64_t>& sent) const {
         const bool own = need.rank == at.rank && need.threadblock == at.threadblock;
         if (need.event == ir::Event::source_free) {
             if (!own) {
                 throw input_error("waiting for the readers of another threadblock's get cannot be emitted",
-                                  where(at.rank, at.threadblock, at.instruction), "let the publishing threadblock overwrite the source");
+                                  where(at.rank, at.threadblock, at.instruction),
+                                  "let the publishing threadblock overwrite the source");
             }
             const ir::Instruction& publisher = tb.instructions[need.instruction];
             for (const ir::Operand& operand : tb.destinations(publisher)) {
-                if (operand.kind != ir::OperandKind::message || program_.connections[operand.target].mode != ir::Mode::get) continue;
+                if (operand.kind != ir::OperandKind::message ||
+                    program_.connections[operand.target].mode != ir::Mode::get)
+                    continue;
                 const auto& sends = sends_[operand.target];
-                const auto it = std::find_if(sends.begin(), sends.end(), [&](const Place& place) { return place.instruction == need.instruction; });
+                const auto it = std::find_if(sends.begin(), sends.end(), [&](const Place& place) {
+                    return place.instruction == need.instruction;
+                });
                 const int end = end_of(tb.sends, operand.target, "");
                 out.wait_source_free.push_back({end, sent[end] - (it - sends.begin())});
             }
@@ -351,28 +384,39 @@ private:
         }
         if (own) return;
         const int token = tokens_.at({need.rank, need.threadblock, at.rank});
-        out.needs.push_back({local_token(at.rank, token), need.rank == at.rank ? -1 : need.rank, need.instruction});
+        out.needs.push_back(
+            {local_token(at.rank, token), need.rank == at.rank ? -1 : need.rank, need.instruction});
     }
 
     void note_remote(int rank, ir::Buffer buffer) {
         ManifestRank& manifest = plan_.ranks[rank];
-        (buffer == ir::Buffer::input ? manifest.remote_input : buffer == ir::Buffer::output ? manifest.remote_output : manifest.remote_scratch) = true;
+        (buffer == ir::Buffer::input    ? manifest.remote_input
+         : buffer == ir::Buffer::output ? manifest.remote_output
+                                        : manifest.remote_scratch) = true;
     }
 
     void describe_connections() {
         for (std::size_t c = 0; c < program_.connections.size(); ++c) {
             const ir::Connection& connection = program_.connections[c];
-            ManifestConnection out{connection.src, connection.dst, connection.channel, connection.mode, connection.protocol,
-                                   connection.mode == ir::Mode::staged ? connection.slots : 0, {}};
+            ManifestConnection out{connection.src,
+                                   connection.dst,
+                                   connection.channel,
+                                   connection.mode,
+                                   connection.protocol,
+                                   connection.mode == ir::Mode::staged ? connection.slots : 0,
+                                   {}};
             for (const Place& place : sends_[c]) {
                 MessageShape shape{0, 1};
                 for (const ClassRun& run : classes_[place.rank][place.threadblock][place.instruction]) {
                     shape.pieces += run.chunks;
                     for (std::int64_t j = 0; j < run.chunks && !program_.collective.weights.empty(); ++j) {
-                        shape.weight = std::max(shape.weight, program_.collective.weights[(run.first + j) % program_.collective.chunks]);
+                        shape.weight = std::max(
+                            shape.weight,
+                            program_.collective.weights[(run.first + j) % program_.collective.chunks]);
                     }
                 }
-                if (std::find(out.messages.begin(), out.messages.end(), shape) == out.messages.end()) out.messages.push_back(shape);
+                if (std::find(out.messages.begin(), out.messages.end(), shape) == out.messages.end())
+                    out.messages.push_back(shape);
             }
             plan_.connections.push_back(std::move(out));
         }
@@ -387,13 +431,15 @@ private:
         };
         for (const ir::Connection& connection : program_.connections) join(connection.src, connection.dst);
         for (const ManifestToken& token : plan_.tokens) join(token.rank, token.waiter);
-        for (std::size_t rank = 0; rank < peers.size(); ++rank) plan_.ranks[rank].peers.assign(peers[rank].begin(), peers[rank].end());
+        for (std::size_t rank = 0; rank < peers.size(); ++rank)
+            plan_.ranks[rank].peers.assign(peers[rank].begin(), peers[rank].end());
     }
 
     const ir::Program& program_;
     EmitPlan plan_;
     std::vector<std::vector<Place>> sends_, receives_;
-    std::vector<std::vector<std::vector<std::vector<ClassRun>>>> classes_;  // [rank][threadblock][instruction]
+    std::vector<std::vector<std::vector<std::vector<ClassRun>>>>
+        classes_;  // [rank][threadblock][instruction]
     std::map<std::tuple<int, int, int>, int> tokens_;
     std::map<std::tuple<int, int, int>, std::set<int>> posted_;
     std::vector<std::vector<int>> rank_tokens_;

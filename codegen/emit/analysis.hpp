@@ -10,16 +10,16 @@
 
 namespace baton::codegen {
 
-/// Where a source or destination lies. message: the slot of a staged connection. remote: a place at the other end of a
-/// connection (put and get). nothing: no access of its own (a put's receive, a get's send).
+/// Where a source or destination lies. message: the slot of a staged connection. remote: a place at the other
+/// end of a connection (put and get). nothing: no access of its own (a put's receive, a get's send).
 enum class Site : std::uint8_t { local, message, remote };
 
 struct Access {
     Site site = Site::local;
     ir::Buffer buffer = ir::Buffer::output;
-    int end = -1;                ///< ordinal among the threadblock's sends or receives; -1 for local
-    bool sends = false;          ///< which of the two lists `end` counts in
-    std::int64_t index = 0;      ///< of the first place, unless a message
+    int end = -1;                      ///< ordinal among the threadblock's sends or receives; -1 for local
+    bool sends = false;                ///< which of the two lists `end` counts in
+    std::int64_t index = 0;            ///< of the first place, unless a message
     std::vector<std::int64_t> shards;  ///< custom collectives: shard of each chunk, for input and output
 };
 
@@ -43,8 +43,8 @@ struct EmitInstruction {
     };
     std::vector<SourceFree> wait_source_free;
     struct TokenWait {
-        int token = 0;          ///< index in the rank's token table
-        int peer = -1;          ///< another rank; -1: the own
+        int token = 0;  ///< index in the rank's token table
+        int peer = -1;  ///< another rank; -1: the own
         std::int64_t instruction = 0;
     };
     std::vector<TokenWait> needs;
@@ -53,7 +53,7 @@ struct EmitInstruction {
 
 struct EmitThreadblock {
     int rank = 0, number = 0;
-    std::vector<int> sends, receives;       ///< index in the rank's connection table
+    std::vector<int> sends, receives;  ///< index in the rank's connection table
     std::vector<int> send_peers, receive_peers;
     std::vector<ir::Mode> send_modes, receive_modes;
     std::vector<EmitInstruction> instructions;
