@@ -23,14 +23,6 @@ struct Row {
     double algbw = 0, busbw = 0;  // GB/s; 0 when no time is needed
 };
 
-std::string title(const ir::Collective& collective) {
-    std::string text = fmt::format("{} of {} ranks", ir::to_string(collective.kind), collective.ranks);
-    if (ir::has_root(collective.kind)) text += fmt::format(", root {}", collective.root);
-    if (collective.kind == ir::CollectiveKind::send_recv)
-        text += fmt::format(", receiver {}", collective.receiver());
-    return text;
-}
-
 std::vector<Row> rows_of(const synth::Bound& bound, const std::vector<Bytes>& sizes) {
     std::vector<Row> rows;
     for (const Bytes size : sizes) {

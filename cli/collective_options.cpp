@@ -45,4 +45,12 @@ std::string CollectiveOptions::as_typed() const {
     return text;
 }
 
+std::string title(const ir::Collective& collective) {
+    std::string text = fmt::format("{} of {} ranks", ir::to_string(collective.kind), collective.ranks);
+    if (ir::has_root(collective.kind)) text += fmt::format(", root {}", collective.root);
+    if (collective.kind == ir::CollectiveKind::send_recv)
+        text += fmt::format(", receiver {}", collective.receiver());
+    return text;
+}
+
 }  // namespace baton::cli

@@ -29,4 +29,7 @@ struct CollectiveOptions {
     std::string as_typed() const;
 };
 
+/// "broadcast of 8 ranks, root 3": a collective without what a bound does not depend on.
+std::string title(const ir::Collective& collective);
+
 }  // namespace baton::cli

@@ -8,6 +8,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     // quickstart topo bound synth verify sim whatif lower codegen run.
     commands.push_back(topo_command());
     commands.push_back(bound_command());
+    commands.push_back(synth_command());
     commands.push_back(verify_command());
     commands.push_back(sim_command());
     return commands;

@@ -1,0 +1,252 @@
+// baton synth: the best schedule per size for a collective on a topology, beside the bound.
+#include <baton/base/error.hpp>
+#include <baton/base/files.hpp>
+#include <baton/base/progress.hpp>
+#include <baton/cli/collective_options.hpp>
+#include <baton/cli/command.hpp>
+#include <baton/cli/options.hpp>
+#include <baton/ir/algorithm_json.hpp>
+#include <baton/sim/step_bytes.hpp>
+#include <baton/synth/synthesize.hpp>
+#include <baton/topologies/load.hpp>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace baton::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool ends_with(const std::string& text, const std::string& end) {
+    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+void write_algorithm(const std::string& path, const ir::Algorithm& algorithm) {
+    write_file(path, ends_with(path, ".cbor") ? ir::to_cbor(algorithm) : ir::to_json(algorithm));
+}
+
+double gigabytes(Bytes size, Time time) {
+    return time.picoseconds > 0 ? static_cast<double>(size.count) / time.seconds() * 1e-9 : 0;
+}
+
+// How far above the bound, "+7.2%"; "-" when nothing bounds.
+std::string gap(Time time, Time bound) {
+    if (bound.picoseconds == 0) return "-";
+    const double ratio = time.seconds() / bound.seconds();
+    return ratio < 10 ? fmt::format("+{:.1f}%", (ratio - 1) * 100) : fmt::format("x{:.1f}", ratio);
+}
+
+class SynthCommand final : public Command {
+public:
+    std::string name() const override { return "synth"; }
+    std::string summary() const override {
+        return "finds the best schedule per size and shows how far it is from the bound";
+    }
+    std::vector<std::string> examples() const override {
+        return {"baton synth dgx_h100 --collective all_gather",
+                "baton synth dgx1_v100 --size 64MiB -o all_reduce.json",
+                "baton synth dgx_h100:hosts=2 --sizes 64KiB..1GiB*16 --plans plans.json",
+                "baton synth dgx_h100 --collective broadcast --root 3 --algorithm chain --sizes 1MiB"};
+    }
+    void declare(CLI::App& app) override {
+        app.add_option("TOPO", topology_, "a topology file, a preset or a generator")->required();
+        options_.declare(app);
+        app.add_option("--algorithm", algorithm_, "auto (default), or one of: " + names());
+        app.add_option("--size", size_, "look at one size only, instead of --sizes");
+        app.add_option("--tiles", tiles_, "parts that every chunk is cut into; 0 (default): chosen per size");
+        app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
+        app.add_option("--budget", budget_, "seconds for simulation")->capture_default_str();
+        app.add_option("-o,--output", output_,
+                       "write the algorithm (JSON, or CBOR for .cbor); where several win, say which --size");
+        app.add_option("--plans", plans_,
+                       "write the winners of all sizes as a plan set; large schedules go to files beside it");
+    }
+    int run() override;
+
+private:
+    static std::string names() {
+        std::string text;
+        for (const synth::SynthesizerInfo& info : synth::synthesizers())
+            text += (text.empty() ? "" : " ") + info.name;
+        return text;
+    }
+    synth::Synthesis synthesize() const;
+    void print(const synth::Synthesis& result) const;
+    void print_json(const synth::Synthesis& result) const;
+    void write(const synth::Synthesis& result) const;
+    void write_plans(const synth::Synthesis& result) const;
+    std::string next(const synth::Synthesis& result) const;
+
+    std::string topology_, algorithm_ = "auto", size_, policy_ = "spread", output_, plans_;
+    CollectiveOptions options_;
+    int tiles_ = 0;
+    double budget_ = 120;
+    topologies::Topology machine_;
+};
+
+synth::Synthesis SynthCommand::synthesize() const {
+    synth::SynthesisOptions options;
+    options.algorithm = algorithm_;
+    options.sizes = size_.empty() ? options_.size_list() : std::vector<Bytes>{parse_bytes(size_, "--size")};
+    std::sort(options.sizes.begin(), options.sizes.end());
+    options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
+    options.tiles = tiles_;
+    const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
+    options.policy = policy.policy;
+    options.seed = policy.seed;
+    if (!(budget_ >= 0)) throw input_error("the budget must not be negative", "--budget");
+    options.seconds = budget_;
+    Progress progress("synth");
+    options.progress = [&](const std::string& stage, double fraction) { progress.update(stage, fraction); };
+    return synth::synthesize(machine_, options_.collective(machine_.rank_count()), options);
+}
+
+void SynthCommand::print(const synth::Synthesis& result) const {
+    const ir::Collective& collective = result.bound.collective;
+    std::string text =
+        fmt::format("{} on {}: {} candidates\n", title(collective),
+                    machine_.name.empty() ? "the topology" : machine_.name, result.candidates.size());
+    text += "latency bound:   " + latency_in_words(machine_, result.bound) + "\n";
+    text += "bandwidth bound: " + bandwidth_in_words(machine_, result.bound) + "\n\n";
+    Table table({"size", "algorithm", "tiles", "time", "bound", "gap", "algbw GB/s", "busbw GB/s"});
+    const double factor = sim::bus_factor(collective);
+    for (const synth::Choice& choice : result.choices) {
+        const synth::Timing& best = choice.best();
+        const double algbw = gigabytes(choice.size, best.time);
+        table.row({to_string(choice.size),
+                   result.candidates[static_cast<std::size_t>(best.candidate)].label(),
+                   std::to_string(best.tiles), to_string(best.time), to_string(choice.bound),
+                   gap(best.time, choice.bound), fmt::format("{:.2f}", algbw),
+                   fmt::format("{:.2f}", algbw * factor)});
+    }
+    text += table.text();
+    for (const synth::Candidate& candidate : result.candidates) {
+        if (candidate.assurance != ir::Assurance::proved)
+            text += fmt::format("note: {} is {}\n", candidate.label(), ir::to_string(candidate.assurance));
+    }
+    for (const std::string& warning : result.warnings) text += "warning: " + warning + "\n";
+    if (result.out_of_time)
+        text += fmt::format("the budget of {} s ended before everything was simulated; --budget gives more\n",
+                            budget_);
+    if (!output_.empty()) text += "written: " + output_ + "\n";
+    if (!plans_.empty()) text += "written: " + plans_ + "\n";
+    text += "\nnext: " + next(result) + "\n";
+    std::fputs(text.c_str(), stdout);
+}
+
+void SynthCommand::print_json(const synth::Synthesis& result) const {
+    const ir::Collective& collective = result.bound.collective;
+    const double factor = sim::bus_factor(collective);
+    Json json = {{"topology", {{"name", machine_.name}, {"hash", machine_.hash()}}},
+                 {"collective", ir::to_string(collective.kind)},
+                 {"ranks", collective.ranks},
+                 {"bound", Json::parse(synth::to_json(machine_, result.bound))},
+                 {"model", result.model}};
+    if (ir::has_root(collective.kind)) json["root"] = collective.root;
+    json["candidates"] = Json::array();
+    for (const synth::Candidate& candidate : result.candidates) {
+        json["candidates"].push_back({{"name", candidate.name},
+                                      {"variant", candidate.variant},
+                                      {"steps", candidate.steps},
+                                      {"result", ir::to_string(candidate.assurance)}});
+    }
+    json["refused"] = Json::array();
+    for (const synth::Refusal& refusal : result.refusals)
+        json["refused"].push_back({{"name", refusal.name}, {"why", refusal.why}});
+    json["sizes"] = Json::array();
+    for (const synth::Choice& choice : result.choices) {
+        const synth::Timing& best = choice.best();
+        const double algbw = gigabytes(choice.size, best.time) * 1e9;
+        Json row = {{"size", choice.size.count},
+                    {"algorithm", result.candidates[static_cast<std::size_t>(best.candidate)].label()},
+                    {"tiles", best.tiles},
+                    {"time", best.time.seconds()},
+                    {"picoseconds", best.time.picoseconds},
+                    {"bound", choice.bound.seconds()}};
+        if (choice.bound.picoseconds > 0) row["gap"] = best.time.seconds() / choice.bound.seconds() - 1;
+        row["algbw"] = algbw;
+        row["busbw"] = algbw * factor;
+        row["others"] = Json::array();
+        for (std::size_t i = 1; i < choice.timings.size(); ++i) {
+            const synth::Timing& other = choice.timings[i];
+            row["others"].push_back(
+                {{"algorithm", result.candidates[static_cast<std::size_t>(other.candidate)].label()},
+                 {"tiles", other.tiles},
+                 {"time", other.time.seconds()}});
+        }
+        json["sizes"].push_back(std::move(row));
+    }
+    json["warnings"] = result.warnings;
+    json["out_of_time"] = result.out_of_time;
+    json["next"] = next(result);
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void SynthCommand::write(const synth::Synthesis& result) const {
+    std::set<int> winners;
+    for (const synth::Choice& choice : result.choices) winners.insert(choice.best().candidate);
+    if (winners.size() > 1) {
+        throw input_error(
+            fmt::format("{} algorithms win at different sizes, but one file holds one", winners.size()), "-o",
+            "choose one with --size or --algorithm, or write all with --plans FILE");
+    }
+    write_algorithm(output_, *result.candidates[static_cast<std::size_t>(*winners.begin())].algorithm);
+}
+
+void SynthCommand::write_plans(const synth::Synthesis& result) const {
+    constexpr std::int64_t kInlineSteps = 256;  // explicit steps above this make a plan set unreadable
+    const std::filesystem::path path(plans_);
+    std::set<std::string> used;
+    const auto file = [&](const synth::Candidate& candidate) -> std::string {
+        const std::string text = ir::to_json(*candidate.algorithm);
+        if (static_cast<std::int64_t>(std::count(text.begin(), text.end(), '\n')) <= kInlineSteps) return {};
+        std::string label;
+        for (const char c : candidate.label()) {
+            if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_')
+                label += c;
+            else if (!label.empty() && label.back() != '-')
+                label += '-';
+        }
+        while (!label.empty() && label.back() == '-') label.pop_back();
+        std::string name = path.stem().string() + "." + label + ".json";
+        for (int n = 2; !used.insert(name).second; ++n)
+            name = path.stem().string() + "." + label + fmt::format("-{}.json", n);
+        write_file((path.parent_path() / name).string(), text);
+        return name;
+    };
+    write_file(plans_, ir::to_json(result.plans(machine_, file)));
+}
+
+std::string SynthCommand::next(const synth::Synthesis& result) const {
+    if (!output_.empty()) return "baton verify " + shell_word(output_);
+    const std::string kind = options_.kind + ".json";
+    std::string line = "baton synth " + shell_word(topology_) + options_.as_typed();
+    if (algorithm_ != "auto") line += " --algorithm " + shell_word(algorithm_);
+    return line + fmt::format(" --size {} -o {}", to_string(result.choices.back().size), kind);
+}
+
+int SynthCommand::run() {
+    machine_ = topologies::load(topology_);
+    const synth::Synthesis result = synthesize();
+    if (!output_.empty()) write(result);
+    if (!plans_.empty()) write_plans(result);
+    if (json)
+        print_json(result);
+    else
+        print(result);
+    return 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> synth_command() { return std::make_unique<SynthCommand>(); }
+
+}  // namespace baton::cli

@@ -1,0 +1,98 @@
+#include <baton/synth/candidates.hpp>
+
+#include <baton/base/error.hpp>
+#include <baton/synth/fixed_patterns.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace baton::synth {
+namespace {
+
+using topologies::Topology;
+
+// Steps up to which a candidate is fully followed by verification within a second or so.
+ir::VerifyOptions verification() {
+    ir::VerifyOptions options;
+    options.memory_budget = std::int64_t{512} << 20;
+    return options;
+}
+
+class Maker {
+public:
+    Maker(const Topology& topology, const ir::Collective& collective, const SynthesisOptions& options)
+        : topology_(topology), collective_(collective), options_(options) {}
+
+    CandidateList make() {
+        const std::vector<SynthesizerInfo> known = synthesizers();
+        const bool all = options_.algorithm == "auto";
+        if (!all && std::none_of(known.begin(), known.end(), [&](const SynthesizerInfo& info) {
+                return info.name == options_.algorithm;
+            })) {
+            std::string names = "auto";
+            for (const SynthesizerInfo& info : known) names += " " + info.name;
+            throw input_error(fmt::format("unknown algorithm \"{}\"", options_.algorithm.substr(0, 60)),
+                              "--algorithm", "known: " + names);
+        }
+        for (const SynthesizerInfo& info : known) {
+            if (all || info.name == options_.algorithm) pattern(info.name);
+        }
+        return std::move(list_);
+    }
+
+private:
+    void pattern(const std::string& name) {
+        PatternOptions options;
+        options.collective = collective_;
+        options.hosts = topology_.rank_hosts();
+        options.hosts.resize(static_cast<std::size_t>(collective_.ranks));
+        std::string why;
+        if (!serves(name, options, &why)) {
+            list_.refusals.push_back({name, why});
+            return;
+        }
+        add(name, "", fixed_pattern(name, options));
+    }
+
+    void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm) {
+        Candidate candidate;
+        candidate.name = name;
+        candidate.variant = variant;
+        candidate.steps = algorithm.step_count();
+        if (candidate.steps > options_.step_limit) {
+            list_.refusals.push_back({candidate.label(), fmt::format("{} steps, more than the limit of {}",
+                                                                     candidate.steps, options_.step_limit)});
+            return;
+        }
+        try {
+            candidate.assurance = ir::verify(algorithm, verification()).assurance;
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::check_failed) throw;
+            throw internal_error(fmt::format("{} gives a wrong result: {}", candidate.label(), error.what()));
+        }
+        candidate.algorithm = std::make_shared<const ir::Algorithm>(std::move(algorithm));
+        list_.candidates.push_back(std::move(candidate));
+    }
+
+    const Topology& topology_;
+    const ir::Collective& collective_;
+    const SynthesisOptions& options_;
+    CandidateList list_;
+};
+
+}  // namespace
+
+std::vector<SynthesizerInfo> synthesizers() {
+    std::vector<SynthesizerInfo> list;
+    for (const PatternInfo& pattern : fixed_patterns()) list.push_back({pattern.name, pattern.summary});
+    return list;
+}
+
+CandidateList make_candidates(const Topology& topology, const ir::Collective& collective,
+                              const SynthesisOptions& options) {
+    return Maker(topology, collective, options).make();
+}
+
+}  // namespace baton::synth

@@ -1,0 +1,95 @@
+// From a topology and a collective to schedules: candidates, their simulated times, and the best for every
+// size.
+#pragma once
+
+#include <baton/base/quantities.hpp>
+#include <baton/ir/algorithm.hpp>
+#include <baton/ir/plan_set.hpp>
+#include <baton/ir/verify.hpp>
+#include <baton/synth/bound.hpp>
+#include <baton/topologies/routes.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace baton::synth {
+
+/// A schedule that came into question.
+struct Candidate {
+    std::string name;     ///< of the synthesizer: "ring", "double_binary_tree", ...
+    std::string variant;  ///< how it lies on the machine, "" for ranks in their own order
+    std::shared_ptr<const ir::Algorithm> algorithm;
+    ir::Assurance assurance = ir::Assurance::not_proven;  ///< from verification
+    std::int64_t steps = 0;
+    /// "ring" or "ring (searched order)".
+    std::string label() const { return variant.empty() ? name : name + " (" + variant + ")"; }
+};
+
+/// A synthesizer that had nothing to offer, and why.
+struct Refusal {
+    std::string name, why;
+};
+
+/// What one candidate does at one size.
+struct Timing {
+    int candidate = -1;  ///< index into Synthesis::candidates
+    int tiles = 1;
+    Time time{};
+};
+
+/// The result for one size.
+struct Choice {
+    Bytes size;
+    Time bound{};
+    std::vector<Timing> timings;  ///< best first, one per candidate that was simulated; never empty
+    const Timing& best() const { return timings.front(); }
+};
+
+struct SynthesisOptions {
+    std::string algorithm = "auto";  ///< or the name of one synthesizer, see `synthesizers`
+    std::vector<Bytes> sizes;        ///< ascending, not empty
+    int tiles = 0;                   ///< 0 = chosen for every candidate and size
+    int most_tiles = 128;            ///< largest number of tiles that is tried
+    topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
+    std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
+    double seconds = 120;    ///< time for simulation; afterwards only what is needed is still simulated
+    std::int64_t step_limit = 4'000'000;  ///< candidates with more steps are refused
+    /// Called now and then with what is done and the share that is done; may be empty.
+    std::function<void(const std::string& stage, double fraction)> progress;
+};
+
+struct Synthesis {
+    Bound bound;
+    std::vector<Candidate> candidates;
+    std::vector<Refusal> refusals;
+    std::vector<Choice> choices;  ///< one per size, in order; sizes that no time was left for are absent
+    std::string model;            ///< the network model of the times, in words
+    std::vector<std::string> warnings;
+    bool out_of_time = false;
+
+    /// The winners as plans: one row per run of sizes with the same schedule and tiles. The first row serves
+    /// all smaller sizes, the last all larger ones. `schedule_file` (optional) names a file for a candidate's
+    /// schedule; an empty name or no function puts the schedule into the plan set.
+    ir::PlanSet plans(const topologies::Topology& topology,
+                      const std::function<std::string(const Candidate&)>& schedule_file = {}) const;
+};
+
+/// Name and one line for everything `SynthesisOptions::algorithm` takes besides "auto".
+struct SynthesizerInfo {
+    std::string name, summary;
+};
+std::vector<SynthesizerInfo> synthesizers();
+
+/// Makes every candidate that serves the case, verifies it, simulates it under the flow model and keeps the
+/// best per size. Candidates are screened at a few sizes; the best four of each size are then simulated there
+/// with the number of tiles that a climb over powers of two finds. Same input and enough time, same result.
+///
+/// Throws an input error: for ranks that cannot reach each other, for an unknown name, and, with all reasons,
+/// when no candidate serves the case.
+Synthesis synthesize(const topologies::Topology& topology, const ir::Collective& collective,
+                     const SynthesisOptions& options);
+
+}  // namespace baton::synth
