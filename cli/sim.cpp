@@ -1,19 +1,23 @@
-// baton sim: how long a schedule takes on a topology.
+// baton sim: how long a collective, or a given schedule, takes on a topology.
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 #include <baton/base/progress.hpp>
+#include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
 #include <baton/cli/options.hpp>
+#include <baton/cli/schedule_choice.hpp>
 #include <baton/ir/schedule.hpp>
 #include <baton/ir/verify.hpp>
 #include <baton/sim/execute_algorithm.hpp>
 #include <baton/sim/link_report.hpp>
 #include <baton/sim/trace.hpp>
+#include <baton/synth/bound.hpp>
 #include <baton/topologies/load.hpp>
 
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <fmt/format.h>
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -23,193 +27,257 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// One size: what ran, and how it did.
+struct Row {
+    std::string schedule;
+    std::shared_ptr<const ir::Algorithm> algorithm;
+    sim::SimulationResult result;
+    std::optional<Time> bound;
+
+    bool finished() const { return result.outcome == sim::Outcome::finished; }
+    double over_bound() const { return result.time.seconds() / bound->seconds(); }
+    bool compares() const { return finished() && bound && bound->picoseconds > 0; }
+};
+
 std::string gigabytes(Rate rate) { return fmt::format("{:.2f}", rate.value() * 1e-9); }
 
 class SimCommand final : public Command {
 public:
     std::string name() const override { return "sim"; }
     std::string summary() const override {
-        return "simulates a schedule on a topology: time, bandwidth, busy links";
+        return "simulates a collective or a schedule on a topology: time, bandwidth, busy links";
     }
     std::vector<std::string> examples() const override {
-        return {"baton sim dgx_h100 --schedule examples/algorithms/ring_all_reduce.json",
+        return {"baton sim dgx_h100:hosts=2 --sizes 1KiB..1GiB*16",
+                "baton sim torus:4x4 --collective all_gather --algorithm ring",
                 "baton sim dgx_h100 --schedule examples/algorithms/ring_all_reduce.json --sizes 64MiB "
-                "--trace trace.json "
-                "--csv links.csv"};
+                "--trace trace.json --csv links.csv"};
     }
     void declare(CLI::App& app) override {
-        app.add_option("TOPO", topology_, "a topology file, a preset or a generator")->required();
-        app.add_option("--schedule", schedule_, "an algorithm, JSON or CBOR; - reads standard input")
+        app.add_option("TOPO", topology_name_, "a topology file, a preset or a generator (baton topo list)")
             ->required();
-        app.add_option("--ranks", ranks_, "number of ranks, instead of the file's");
-        app.add_option("--root", root_, "root, instead of the file's");
-        app.add_option("--param", params_, "NAME=INTEGER, instead of the file's; may be repeated")
+        collective_.declare(app);
+        app.add_option("--schedule", schedule_,
+                       "simulate this algorithm, JSON or CBOR; - reads standard input");
+        app.add_option("--algorithm", algorithm_,
+                       "without --schedule: a pattern, or auto: the fastest per size")
+            ->capture_default_str();
+        app.add_option("--ranks", ranks_, "with --schedule: number of ranks, instead of the file's");
+        app.add_option("--param", params_,
+                       "with --schedule: NAME=INTEGER, instead of the file's; may be repeated")
             ->allow_extra_args(false);
-        app.add_option("--sizes", sizes_, "A..B doubles, A..B*4 steps by 4, or a list (default 1KiB..1GiB)");
-        app.add_option("--model", model_, "flow (default) or alpha_beta: no contention");
+        app.add_option("--model", model_, "flow: links are shared fairly; alpha_beta: no contention")
+            ->capture_default_str();
         app.add_option("--tiles", tiles_,
-                       "parts that every chunk is cut into; 0 (default): the best power of two to 128");
-        app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
-        app.add_option("--trace", trace_, "write a trace of the largest size for ui.perfetto.dev");
+                       "parts that every chunk is cut into; 0: the best power of two up to 128")
+            ->capture_default_str();
+        app.add_option("--policy", policy_, "routing: spread, static or ecmp:SEED")->capture_default_str();
+        app.add_option("--trace", trace_, "write a trace of the largest size, for ui.perfetto.dev");
         app.add_option("--csv", csv_, "write bytes, busy time and utilization of every link, for every size");
         app.add_flag("--rebind", rebind_, "accept a schedule that was made for another topology");
+        app_ = &app;
     }
     int run() override;
 
 private:
-    ir::Algorithm load() const;
-    std::vector<sim::SimulationResult> simulate(const topologies::Topology& topology,
-                                                const ir::Algorithm& algorithm);
-    void print(const topologies::Topology& topology, const ir::Algorithm& algorithm,
-               const std::vector<sim::SimulationResult>& results) const;
-    void print_json(const topologies::Topology& topology, const ir::Algorithm& algorithm,
-                    const std::vector<sim::SimulationResult>& results) const;
+    std::shared_ptr<const ir::Algorithm> load() const;
+    void simulate();
+    void trace(const Row& row);
+    void print() const;
+    void print_json() const;
     std::string next() const;
 
-    std::string topology_, schedule_, sizes_ = "1KiB..1GiB", model_ = "flow", policy_ = "spread", trace_,
-                                      csv_;
-    std::optional<int> ranks_, root_;
-    std::vector<std::string> params_, warnings_;
+    std::string topology_name_, schedule_, algorithm_ = "auto", model_ = "flow", policy_ = "spread", trace_,
+                                           csv_;
+    CollectiveOptions collective_;
+    std::optional<int> ranks_;
+    std::vector<std::string> params_;
     int tiles_ = 0;
     bool rebind_ = false;
+    CLI::App* app_ = nullptr;
+
+    topologies::Topology topology_;
+    sim::SimulationOptions options_;
+    std::vector<Row> rows_;
+    std::vector<std::string> warnings_;
 };
 
-ir::Algorithm SimCommand::load() const {
+std::shared_ptr<const ir::Algorithm> SimCommand::load() const {
     ir::LoadOptions options;
     options.params = parse_params(params_);
     options.ranks = ranks_;
-    options.root = root_;
+    if (app_->count("--root") > 0) options.root = collective_.root;
     ir::Schedule schedule = ir::load_schedule(schedule_, options);
-    if (auto* algorithm = std::get_if<ir::Algorithm>(&schedule)) return std::move(*algorithm);
-    throw input_error("a Program cannot be simulated yet", schedule_,
-                      "give the algorithm that it was lowered from");
+    auto* algorithm = std::get_if<ir::Algorithm>(&schedule);
+    if (!algorithm)
+        throw input_error("a Program cannot be simulated", schedule_,
+                          "give the algorithm that it was lowered from");
+    if (app_->count("--collective") > 0 && ir::to_string(algorithm->collective.kind) != collective_.kind)
+        throw input_error(fmt::format("the schedule is {}, not {}", ir::to_string(algorithm->collective.kind),
+                                      collective_.kind),
+                          schedule_);
+    if (!algorithm->topology_hash.empty() && algorithm->topology_hash != topology_.hash() && !rebind_)
+        throw input_error(
+            fmt::format("made for the topology {} ({}), not for {} ({})", algorithm->topology_name,
+                        algorithm->topology_hash, topology_.name, topology_.hash()),
+            schedule_, "use that topology, or --rebind");
+    return std::make_shared<const ir::Algorithm>(std::move(*algorithm));
 }
 
-std::vector<sim::SimulationResult> SimCommand::simulate(const topologies::Topology& topology,
-                                                        const ir::Algorithm& algorithm) {
-    const std::vector<Bytes> sizes = parse_sizes(sizes_);
-    const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
-    sim::SimulationOptions options;
-    options.model = sim::parse_model(model_);
-    options.tiles = tiles_;
-    options.policy = policy.policy;
-    options.seed = policy.seed;
-    const sim::PreparedAlgorithm prepared(topology, algorithm, policy.policy, policy.seed);
-    warnings_.insert(warnings_.end(), prepared.warnings().begin(), prepared.warnings().end());
-    std::vector<sim::SimulationResult> results;
+void SimCommand::simulate() {
+    const std::vector<Bytes> sizes = collective_.size_list();
+    std::shared_ptr<const ir::Algorithm> given;
+    std::optional<sim::PreparedAlgorithm> prepared;
+    std::optional<ScheduleChoice> choice;
+    ir::Collective collective;
+    if (!schedule_.empty()) {
+        given = load();
+        collective = given->collective;
+        if (ir::verify(*given).assurance == ir::Assurance::not_proven)
+            warnings_.push_back("the schedule is too large to be verified");
+        prepared.emplace(topology_, *given, options_.policy, options_.seed);
+        warnings_.insert(warnings_.end(), prepared->warnings().begin(), prepared->warnings().end());
+    } else {
+        if (ranks_ || !params_.empty())
+            throw input_error("--ranks and --param go with --schedule", {},
+                              "the collective is on all ranks of the topology");
+        collective = collective_.collective(topology_.rank_count());
+        choice.emplace(topology_, collective, algorithm_);
+    }
+    std::optional<synth::Bound> bound;
+    if (collective.kind != ir::CollectiveKind::custom) {
+        try {
+            bound = synth::bound(topology_, collective);
+        } catch (const Error& error) {  // ranks that cannot be reached: the rows say so too
+            if (error.kind() != ErrorKind::input) throw;
+        }
+    }
     Progress progress("sim");
-    const Bytes largest = *std::max_element(sizes.begin(), sizes.end());
-    bool traced = false;
     for (const Bytes size : sizes) {
         progress.update(to_string(size),
-                        static_cast<double>(results.size()) / static_cast<double>(sizes.size()));
-        options.size = size;
-        options.trace = !trace_.empty() && size == largest && !traced;
-        results.push_back(prepared.run(options));
-        if (!options.trace) continue;
-        traced = true;
-        sim::SimulationResult& result = results.back();
-        write_file(trace_, sim::chrome_trace(topology, algorithm.name, result));
-        if (result.trace_truncated)
-            warnings_.push_back(
-                fmt::format("the trace ends after its first {} operations", options.trace_limit));
-        result.trace = {};
-        result.busy_periods = {};
+                        static_cast<double>(rows_.size()) / static_cast<double>(sizes.size()));
+        options_.size = size;
+        Row row;
+        if (prepared) {
+            row = {given->name, given, prepared->run(options_), {}};
+        } else {
+            ScheduleChoice::Chosen best = choice->best(options_);
+            row = {best.name, best.algorithm, std::move(best.result), {}};
+        }
+        if (bound) row.bound = bound->at(size);
+        rows_.push_back(std::move(row));
     }
-    return results;
+    if (choice) warnings_.insert(warnings_.end(), choice->warnings().begin(), choice->warnings().end());
+}
+
+void SimCommand::trace(const Row& row) {
+    sim::SimulationOptions options = options_;
+    options.size = row.result.size;
+    options.tiles = row.result.tiles;
+    options.trace = true;
+    const sim::SimulationResult result = sim::simulate(topology_, *row.algorithm, options);
+    write_file(trace_, sim::chrome_trace(topology_, row.algorithm->name, result));
+    if (result.trace_truncated)
+        warnings_.push_back(fmt::format("the trace ends after the first {} operations", options.trace_limit));
 }
 
 int SimCommand::run() {
-    const topologies::Topology topology = topologies::load(topology_);
-    const ir::Algorithm algorithm = load();
-    if (!algorithm.topology_hash.empty() && algorithm.topology_hash != topology.hash() && !rebind_)
-        throw input_error(
-            fmt::format("made for the topology {} ({}), not for {} ({})", algorithm.topology_name,
-                        algorithm.topology_hash, topology.name, topology.hash()),
-            schedule_, "use that topology, or --rebind");
-    const ir::AlgorithmReport report = ir::verify(algorithm);
-    if (report.assurance == ir::Assurance::not_proven)
-        warnings_.push_back("the schedule is too large to be verified");
-    const std::vector<sim::SimulationResult> results = simulate(topology, algorithm);
-    if (!csv_.empty()) write_file(csv_, sim::link_report_csv(topology, results));
-    json ? print_json(topology, algorithm, results) : print(topology, algorithm, results);
-    for (const sim::SimulationResult& result : results) {
-        if (result.outcome != sim::Outcome::finished) return 1;
+    topology_ = topologies::load(topology_name_);
+    const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
+    options_.model = sim::parse_model(model_);
+    options_.tiles = tiles_;
+    options_.policy = policy.policy;
+    options_.seed = policy.seed;
+    simulate();
+    if (!trace_.empty())
+        trace(*std::max_element(rows_.begin(), rows_.end(),
+                                [](const Row& a, const Row& b) { return a.result.size < b.result.size; }));
+    if (!csv_.empty()) {
+        std::vector<sim::SimulationResult> results;
+        for (const Row& row : rows_) results.push_back(row.result);
+        write_file(csv_, sim::link_report_csv(topology_, results));
     }
-    return 0;
+    json ? print_json() : print();
+    return std::all_of(rows_.begin(), rows_.end(), [](const Row& row) { return row.finished(); }) ? 0 : 1;
 }
 
-void SimCommand::print(const topologies::Topology& topology, const ir::Algorithm& algorithm,
-                       const std::vector<sim::SimulationResult>& results) const {
-    std::printf("%s on %s: %s\n\n", algorithm.name.empty() ? "schedule" : algorithm.name.c_str(),
-                topology.name.empty() ? topology_.c_str() : topology.name.c_str(),
-                ir::describe(algorithm.collective).c_str());
-    Table table({"size", "time", "algbw GB/s", "busbw GB/s", "tiles", "busiest link", "used"});
-    for (const sim::SimulationResult& result : results) {
-        if (result.outcome != sim::Outcome::finished) {
-            table.row({to_string(result.size), std::string(to_string(result.outcome)), "", "",
-                       std::to_string(result.tiles), "", ""});
+void SimCommand::print() const {
+    const ir::Collective& collective = rows_.front().algorithm->collective;
+    std::string text =
+        fmt::format("{} of {} ranks on {}\n\n", ir::to_string(collective.kind), collective.ranks,
+                    topology_.name.empty() ? topology_name_ : topology_.name);
+    Table table({"size", "time", "bound", "x bound", "algbw GB/s", "busbw GB/s", "schedule", "tiles",
+                 "busiest link", "used"});
+    for (const Row& row : rows_) {
+        const std::string bound = row.bound ? to_string(*row.bound) : "";
+        if (!row.finished()) {
+            table.row({to_string(row.result.size), std::string(to_string(row.result.outcome)), bound, "", "",
+                       "", row.schedule});
             continue;
         }
-        const auto busiest = sim::busiest_links(topology, result, 1);
-        table.row({to_string(result.size), to_string(result.time), gigabytes(result.algbw),
-                   gigabytes(result.busbw), std::to_string(result.tiles),
+        const auto busiest = sim::busiest_links(topology_, row.result, 1);
+        table.row({to_string(row.result.size), to_string(row.result.time), bound,
+                   row.compares() ? fmt::format("{:.2f}", row.over_bound()) : "", gigabytes(row.result.algbw),
+                   gigabytes(row.result.busbw), row.schedule, std::to_string(row.result.tiles),
                    busiest.empty() ? "" : busiest[0].id,
                    busiest.empty() ? "" : fmt::format("{:.0f}%", 100 * busiest[0].utilization)});
     }
-    std::printf("%s\n", table.text().c_str());
-    for (const sim::SimulationResult& result : results) {
-        if (result.outcome == sim::Outcome::finished) continue;
-        std::printf("%s: %s\n", std::string(to_string(result.outcome)).c_str(), result.reason.c_str());
+    text += table.text() + "\n";
+    for (const Row& row : rows_) {
+        if (row.finished()) continue;
+        text += fmt::format("{}: {}\n", to_string(row.result.outcome), row.result.reason);
         break;
     }
-    std::printf("model: %s\n", results.front().model_in_words.c_str());
-    for (const std::string& warning : warnings_) std::printf("warning: %s\n", warning.c_str());
-    if (!trace_.empty()) std::printf("trace: %s (open it in ui.perfetto.dev)\n", trace_.c_str());
-    if (!csv_.empty()) std::printf("links: %s\n", csv_.c_str());
-    std::printf("next: %s\n", next().c_str());
+    text += "model: " + rows_.front().result.model_in_words + "\n";
+    for (const std::string& warning : warnings_) text += "warning: " + warning + "\n";
+    if (!trace_.empty()) text += fmt::format("trace: {} (open it in ui.perfetto.dev)\n", trace_);
+    if (!csv_.empty()) text += fmt::format("links: {}\n", csv_);
+    text += "next: " + next() + "\n";
+    std::fputs(text.c_str(), stdout);
 }
 
-void SimCommand::print_json(const topologies::Topology& topology, const ir::Algorithm& algorithm,
-                            const std::vector<sim::SimulationResult>& results) const {
+void SimCommand::print_json() const {
     Json rows = Json::array();
-    for (const sim::SimulationResult& result : results) {
-        Json row{
-            {"size", result.size.count}, {"outcome", to_string(result.outcome)}, {"tiles", result.tiles}};
-        if (result.outcome == sim::Outcome::finished) {
-            row["time_ps"] = result.time.picoseconds;
-            row["algbw_bytes_per_second"] = result.algbw.bytes_per_second;
-            row["busbw_bytes_per_second"] = result.busbw.bytes_per_second;
-            row["messages"] = result.messages;
-            row["operations"] = result.operations;
-            Json links = Json::array();
-            for (const auto& link : sim::busiest_links(topology, result, 8))
-                links.push_back({{"id", link.id},
-                                 {"bytes", link.bytes},
-                                 {"busy", link.busy},
-                                 {"utilization", link.utilization}});
-            row["busiest_links"] = std::move(links);
-        } else {
-            row["reason"] = result.reason;
+    for (const Row& row : rows_) {
+        const sim::SimulationResult& result = row.result;
+        Json out{
+            {"size", result.size.count}, {"outcome", to_string(result.outcome)}, {"schedule", row.schedule}};
+        if (row.bound) out["bound_picoseconds"] = row.bound->picoseconds;
+        if (!row.finished()) {
+            out["reason"] = result.reason;
+            rows.push_back(std::move(out));
+            continue;
         }
-        rows.push_back(std::move(row));
+        out["picoseconds"] = result.time.picoseconds;
+        if (row.compares()) out["over_bound"] = row.over_bound();
+        out["algbw"] = result.algbw.bytes_per_second;
+        out["busbw"] = result.busbw.bytes_per_second;
+        out["tiles"] = result.tiles;
+        out["messages"] = result.messages;
+        out["busiest_links"] = Json::array();
+        for (const auto& link : sim::busiest_links(topology_, result, 8))
+            out["busiest_links"].push_back({{"id", link.id},
+                                            {"bytes", link.bytes},
+                                            {"busy", link.busy},
+                                            {"utilization", link.utilization}});
+        rows.push_back(std::move(out));
     }
-    const Json out{{"name", algorithm.name},
-                   {"topology", {{"name", topology.name}, {"hash", topology.hash()}}},
-                   {"collective", ir::describe(algorithm.collective)},
-                   {"model", std::string(to_string(sim::parse_model(model_)))},
-                   {"model_in_words", results.front().model_in_words},
-                   {"results", std::move(rows)},
+    const Json out{{"topology", {{"name", topology_.name}, {"hash", topology_.hash()}}},
+                   {"collective", ir::to_string(rows_.front().algorithm->collective.kind)},
+                   {"ranks", rows_.front().algorithm->collective.ranks},
+                   {"model", to_string(options_.model)},
+                   {"model_in_words", rows_.front().result.model_in_words},
+                   {"sizes", std::move(rows)},
                    {"warnings", warnings_},
                    {"next", next()}};
     std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 std::string SimCommand::next() const {
-    if (trace_.empty())
-        return fmt::format("baton sim {} --schedule {} --sizes 64MiB --trace trace.json",
-                           shell_word(topology_), shell_word(schedule_));
-    return fmt::format("baton lower {}", shell_word(schedule_));
+    if (!schedule_.empty()) return "baton lower " + shell_word(schedule_);
+    return fmt::format("baton whatif {}{} --sizes 64MiB --degrade {}=0.5", shell_word(topology_name_),
+                       collective_.as_typed(),
+                       topology_.links.empty() ? "LINK" : shell_word(topology_.links.front().id));
 }
 
 }  // namespace
