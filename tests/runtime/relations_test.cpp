@@ -1,11 +1,13 @@
 // Relations between collectives, on data: over shortest-path algorithms of random machines (one-way, unequal
-// and missing links, hosts, switches) and over the fixed patterns in random rank orders.
+// and missing links, hosts, switches), over what synthesis makes for them, and over fixed patterns in random
+// rank orders.
 #include "support/collective_run.hpp"
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
 #include "support/tree_algorithms.hpp"
 
 #include <baton/codegen/lower.hpp>
+#include <baton/synth/candidates.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 
 #include <doctest/doctest.h>
@@ -24,7 +26,8 @@ using Data = std::vector<std::vector<char>>;  // [rank]
 class World {
 public:
     explicit World(std::uint64_t seed) : dice_(seed), seed_(seed) {
-        topology_ = test::random_topology(seed, {1, 9, seed % 3 != 0});
+        routed_ = seed % 3 != 0;
+        topology_ = test::random_topology(seed, {1, 9, routed_});
         graph_ = std::make_unique<test::RankGraph>(topology_);
         const auto& ops = ir::all_reduce_ops();
         arguments_.op = ops[static_cast<std::size_t>(dice_.between(0, static_cast<int>(ops.size()) - 1))];
@@ -105,9 +108,18 @@ private:
                 options.rank_order[static_cast<std::size_t>(dice_.between(0, static_cast<int>(i) - 1))]);
         for (const auto& pattern : synth::fixed_patterns())
             if (synth::serves(pattern.name, options)) names.push_back(pattern.name);
-        const int choice = dice_.between(-static_cast<int>(names.size()), static_cast<int>(names.size()) - 1);
-        if (choice < 0) return test::tree_algorithm(*graph_, kind, root_, dice_.between(1, 3));
-        return synth::fixed_pattern(names[static_cast<std::size_t>(choice)], options);
+        const int choice = dice_.between(0, 2);
+        if (choice == 0) return test::tree_algorithm(*graph_, kind, root_, dice_.between(1, 3));
+        if (choice == 1 && routed_) {
+            synth::SynthesisOptions synthesis;
+            synthesis.sizes = {Bytes{1 << 20}};
+            const auto made = synth::make_candidates(topology_, options.collective, synthesis).candidates;
+            if (!made.empty())
+                return *made[static_cast<std::size_t>(dice_.between(0, static_cast<int>(made.size()) - 1))]
+                            .algorithm;
+        }
+        return synth::fixed_pattern(
+            names[static_cast<std::size_t>(dice_.between(0, static_cast<int>(names.size()) - 1))], options);
     }
 
     test::detail::Dice dice_;
@@ -117,6 +129,7 @@ private:
     CallArguments arguments_;
     std::int64_t count_ = 0;
     int root_ = 0;
+    bool routed_ = true;  // a route between every two ranks, without relays
     std::string log_;
 };
 
@@ -210,4 +223,39 @@ TEST_CASE("shortest-path algorithms of random machines give the reference result
                                   << ", " << world.words());
         }
     });
+}
+
+TEST_CASE("everything that synthesis makes for random machines gives the reference result") {
+    const std::uint64_t seeds = test::full() ? 1000 : 60;
+    std::int64_t runs = 0;
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        const auto topology = test::random_topology(seed, {1, 10, true});
+        test::detail::Dice dice(seed);
+        for (const auto kind : ir::standard_kinds()) {
+            ir::Collective c;
+            c.kind = kind;
+            c.ranks = topology.rank_count();
+            c.root = dice.between(0, c.ranks - 1);
+            synth::SynthesisOptions options;
+            options.sizes = {Bytes{1 << 20}};
+            const auto pairs = test::pairs_for(kind);
+            for (const auto& candidate : synth::make_candidates(topology, c, options).candidates) {
+                codegen::LowerOptions lowering;
+                lowering.mode = static_cast<codegen::ModePreference>(dice.between(0, 3));
+                lowering.wide = true;
+                Interpreter interpreter(codegen::lower(*candidate.algorithm, lowering));
+                for (const bool in_place : {false, true}) {
+                    const auto [type, op] =
+                        pairs[static_cast<std::size_t>(dice.between(0, static_cast<int>(pairs.size()) - 1))];
+                    const CallArguments arguments{dice.between(0, 300), type, op};
+                    const InterpretOptions how{dice.between(1, 4), 0, dice.chance(50) ? seed : 0};
+                    CHECK_MESSAGE(test::faults_of(interpreter, arguments, in_place, how) == "",
+                                  "seed " << seed << ", " << candidate.label() << ": "
+                                          << test::words(interpreter.program(), arguments, in_place, how));
+                    ++runs;
+                }
+            }
+        }
+    }
+    CHECK(runs > static_cast<std::int64_t>(seeds) * 9);
 }
