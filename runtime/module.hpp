@@ -20,7 +20,7 @@ void check_manifest(const codegen::Manifest& manifest, const std::string& where)
 
 /// Manifest, source and binaries of a plan. Immutable from outside; code is loaded when it is first asked
 /// for. May be shared by threads and by communicators.
-class Module {
+class Module : public std::enable_shared_from_this<Module> {
 public:
     /// Reads a folder with `manifest.json`, or a manifest file. Binaries are looked for beside it. Throws an
     /// input error when a file is absent or the manifest is wrong.
