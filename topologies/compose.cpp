@@ -3,9 +3,9 @@
 #include <baton/base/files.hpp>
 #include <baton/topologies/read.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
 #include <set>
 
 namespace baton::topologies {
@@ -13,24 +13,45 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+// A host document from elsewhere, read once however often it is used.
+const Topology& read_once(const std::string& key, const JsonDocument& document, const ReadContext& inner) {
+    std::shared_ptr<const Topology>& known = inner.state->used[key];
+    if (!known) known = std::make_shared<const Topology>(read_document(document.root(), inner));
+    return *known;
+}
+
 // What "use" names: a preset, a file beside this one, or a document written in place.
 Topology read_used(const JsonReader& use, const ReadContext& context) {
-    ReadContext inner{context.folder, context.depth + 1, true};
+    ReadContext inner{context.folder, context.depth + 1, true, context.state};
+    if (inner.depth > kMaxUseDepth)
+        throw use.error(fmt::format("topologies use each other more than {} deep", kMaxUseDepth),
+                        "does a file use itself?");
     if (use.is_object()) return read_document(use, inner);
     const std::string name = use.string();
     if (name.rfind("preset:", 0) == 0) {
-        const JsonDocument document = JsonDocument::parse(preset_text(name.substr(7), use.where()), name);
-        return read_document(document.root(), inner);
+        if (const auto known = context.state->used.find(name);
+            known != context.state->used.end() && known->second)
+            return *known->second;
+        return read_once(name, JsonDocument::parse(preset_text(name.substr(7), use.where()), name), inner);
     }
     std::filesystem::path path(name);
     if (path.is_relative()) path = std::filesystem::path(context.folder) / path;
     inner.folder = path.parent_path().empty() ? "." : path.parent_path().string();
+    std::error_code ignored;
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, ignored);
+    const std::string key = ignored ? path.string() : canonical.string();
+    if (const auto known = context.state->used.find(key); known != context.state->used.end() && known->second)
+        return *known->second;
     try {
-        const JsonDocument document = JsonDocument::load(path.string());
-        return read_document(document.root(), inner);
+        return read_once(key, JsonDocument::load(path.string()), inner);
     } catch (const Error& error) {
-        // Of a chain of files the innermost place is the one to mend; a missing file is named where it is used.
-        if (error.where().find('#') == std::string::npos && !std::filesystem::exists(path)) throw use.error(error.message(), "relative paths start at the folder of the file that uses them; presets are named preset:NAME");
+        // Of a chain of files the innermost place is the one to mend; a missing file is named where it is
+        // used.
+        if (error.where().find('#') == std::string::npos && !std::filesystem::exists(path, ignored)) {
+            throw use.error(fmt::format("there is no file '{}'", path.string().substr(0, 200)),
+                            "relative paths start at the folder of the file that uses them; presets are "
+                            "named preset:NAME");
+        }
         throw;
     }
 }
@@ -51,8 +72,10 @@ public:
         const int first_link = static_cast<int>(topology.links.size());
         for (Node node : host_.nodes) {
             node.id = prefix_ + "/" + node.id;
-            if (single_) node.host = prefix_;
-            else if (!node.host.empty()) node.host = prefix_ + "/" + node.host;
+            if (single_)
+                node.host = prefix_;
+            else if (!node.host.empty())
+                node.host = prefix_ + "/" + node.host;
             if (node.rank >= 0) node.rank += first_rank;
             topology.nodes.push_back(std::move(node));
         }
@@ -82,6 +105,18 @@ private:
     bool single_ = true;
 };
 
+// What a copy of a host holds besides nodes and links.
+std::int64_t text_bytes(const Topology& host) {
+    std::size_t bytes = 0;
+    for (const Node& node : host.nodes) {
+        for (const auto& [key, value] : node.attributes) bytes += key.size() + value.size() + 64;
+    }
+    for (const Link& link : host.links) bytes += link.provenance.source.size();
+    for (const Limit& limit : host.limits)
+        bytes += limit.id.size() + limit.links.size() * sizeof(int) + sizeof(Limit);
+    return static_cast<std::int64_t>(bytes);
+}
+
 void add_hosts(const JsonReader& hosts, const ReadContext& context, Topology& topology) {
     int number = 0, ranks = 0;
     bool machine_known = false;
@@ -89,11 +124,14 @@ void add_hosts(const JsonReader& hosts, const ReadContext& context, Topology& to
         entry.only_keys({"use", "repeat", "name"});
         const Topology host = read_used(entry.at("use"), context);
         const std::int64_t repeat = entry.find("repeat") ? entry.at("repeat").integer(1, kMaxNodes) : 1;
-        const auto nodes = static_cast<std::int64_t>(host.nodes.size()), links = static_cast<std::int64_t>(host.links.size());
+        const auto nodes = static_cast<std::int64_t>(host.nodes.size()),
+                   links = static_cast<std::int64_t>(host.links.size());
         require_room(entry, topology, nodes * repeat, links * repeat);
+        context.state->spend_text(entry, repeat * text_bytes(host));
         std::string base = "h";
         if (const auto name = entry.find("name")) base = name->string();
-        if (base.empty() || base.size() > 100) throw entry.at("name").error("a host's name has 1 to 100 bytes");
+        if (base.empty() || base.size() > 100)
+            throw entry.at("name").error("a host's name has 1 to 100 bytes");
         if (!machine_known) topology.machine = host.machine;
         machine_known = true;
         for (std::int64_t i = 0; i < repeat; ++i) {
@@ -116,19 +154,23 @@ std::vector<Port> find_ports(const JsonReader& root, const Topology& topology) {
         if (node.host.empty()) continue;
         const auto [place, fresh] = by_host.emplace(node.host, Found{});
         if (fresh) order.push_back(node.host);
-        if (node.type == NodeType::nic) place->second.nics.push_back(static_cast<int>(i));
-        else if (node.rank >= 0) place->second.ranks.push_back(static_cast<int>(i));
+        if (node.type == NodeType::nic)
+            place->second.nics.push_back(static_cast<int>(i));
+        else if (node.rank >= 0)
+            place->second.ranks.push_back(static_cast<int>(i));
     }
     std::vector<Port> ports;
     int host = 0;
     for (const std::string& name : order) {
         Found& found = by_host[name];
-        std::sort(found.ranks.begin(), found.ranks.end(), [&](int a, int b) { return topology.nodes[at(a)].rank < topology.nodes[at(b)].rank; });
+        std::sort(found.ranks.begin(), found.ranks.end(),
+                  [&](int a, int b) { return topology.nodes[at(a)].rank < topology.nodes[at(b)].rank; });
         int index = 0;
         for (const int node : found.nics.empty() ? found.ranks : found.nics) {
             Port port{node, host, index++, {}};
             const auto& attributes = topology.nodes[at(node)].attributes;
-            if (const auto rate = attributes.find("port_rate"); rate != attributes.end()) port.most = parse_rate(rate->second, root.where() + " node " + topology.nodes[at(node)].id);
+            if (const auto rate = attributes.find("port_rate"); rate != attributes.end())
+                port.most = parse_rate(rate->second, root.where() + " node " + topology.nodes[at(node)].id);
             ports.push_back(port);
         }
         ++host;
@@ -142,8 +184,10 @@ void check_attach(const JsonReader& attach, const std::string& fabric) {
     const std::string way = attach.string();
     const std::string own = fabric == "rail_optimized" ? "rail" : "ports";
     if (way != own) {
-        throw attach.error(fmt::format("a {} fabric is attached by \"{}\", not \"{}\"", fabric, own, way.substr(0, 40)),
-                           "\"rail\": port i of each host to rail i; \"ports\": all ports in host order; or a list of links");
+        throw attach.error(
+            fmt::format("a {} fabric is attached by \"{}\", not \"{}\"", fabric, own, way.substr(0, 40)),
+            "\"rail\": port i of each host to rail i; \"ports\": all ports in host order; or a list of "
+            "links");
     }
 }
 
@@ -164,13 +208,13 @@ void compose(const JsonReader& root, const ReadContext& context, Topology& topol
     }
     // A fabric spelled out: its nodes and links as they stand, attached by a list of links.
     fabric->only_keys({"nodes", "links"});
-    for (const JsonReader& entry : fabric->at("nodes").elements()) read_node(entry, "", topology);
-    topology.finish(root.where());
-    if (const auto links = fabric->find("links")) {
-        for (const JsonReader& entry : links->elements()) read_link(entry, topology);
-    }
-    if (!attach) throw fabric->error("a fabric that is spelled out needs 'attach'", "give a list of links between hosts and fabric");
-    for (const JsonReader& entry : attach->elements()) read_link(entry, topology);
+    read_nodes(fabric->at("nodes"), "", context, topology);
+    topology.finish(fabric->where());
+    if (const auto links = fabric->find("links")) read_links(*links, context, topology);
+    if (!attach)
+        throw fabric->error("a fabric that is spelled out needs 'attach'",
+                            "give a list of links between hosts and fabric");
+    read_links(*attach, context, topology);
 }
 
 }  // namespace baton::topologies

@@ -1,8 +1,10 @@
 #include <baton/topologies/fabrics.hpp>
 
+#include <baton/base/error.hpp>
+
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 
 namespace baton::topologies {
 namespace {
@@ -32,7 +34,8 @@ Cabling read_cabling(const JsonReader& entry) {
     }
     if (const auto ratio = entry.find("oversubscription")) {
         cabling.oversubscription = ratio->number();
-        if (!(cabling.oversubscription >= 1 && cabling.oversubscription <= 1000)) throw ratio->error("oversubscription is 1 to 1000", "2 means half as much capacity up as down");
+        if (!(cabling.oversubscription >= 1 && cabling.oversubscription <= 1000))
+            throw ratio->error("oversubscription is 1 to 1000", "2 means half as much capacity up as down");
     }
     return cabling;
 }
@@ -47,7 +50,13 @@ void connect(const Cabling& cabling, int a, int b, std::int64_t units, Topology&
     Link link = cabling.link;
     link.from = a;
     link.to = b;
-    link.count = static_cast<int>(units * link.count);
+    const std::int64_t count = units * link.count;  // below 2^40
+    if (count > 1 << 20)
+        throw input_error(fmt::format("{} units between '{}' and '{}' are too many", count,
+                                      topology.nodes[static_cast<std::size_t>(a)].id,
+                                      topology.nodes[static_cast<std::size_t>(b)].id),
+                          topology.name, "use more spines or a smaller count");
+    link.count = static_cast<int>(count);
     topology.add_link(std::move(link));
 }
 
@@ -64,10 +73,12 @@ void connect_port(const Cabling& cabling, const Port& port, int switch_node, Top
 // Units up from a switch with `down` units down, spread evenly over `spines` (at least one each).
 std::int64_t units_per_spine(const Cabling& cabling, std::int64_t down, std::int64_t spines) {
     const double up = static_cast<double>(down) / cabling.oversubscription;
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(up / static_cast<double>(spines) - 1e-9)));
+    return std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(std::ceil(up / static_cast<double>(spines) - 1e-9)));
 }
 
-std::int64_t read_count(const JsonReader& entry, const char* key, std::int64_t otherwise, std::int64_t low = 1) {
+std::int64_t read_count(const JsonReader& entry, const char* key, std::int64_t otherwise,
+                        std::int64_t low = 1) {
     const auto value = entry.find(key);
     return value ? value->integer(low, kMaxNodes) : otherwise;
 }
@@ -81,32 +92,47 @@ void two_levels(const JsonReader& entry, const std::vector<Port>& ports, Topolog
     const std::int64_t spines = leaves > 1 ? read_count(entry, "spines", 1) : 0;
     require_room(entry, topology, leaves + spines, 2 * n + 2 * leaves * spines);
     std::vector<int> leaf, spine;
-    for (std::int64_t i = 0; i < leaves; ++i) leaf.push_back(add_switch(cabling, fmt::format("leaf{}", i), topology));
-    for (std::int64_t i = 0; i < spines; ++i) spine.push_back(add_switch(cabling, fmt::format("spine{}", i), topology));
-    for (std::int64_t i = 0; i < n; ++i) connect_port(cabling, ports[static_cast<std::size_t>(i)], leaf[static_cast<std::size_t>(i / per_leaf)], topology);
+    for (std::int64_t i = 0; i < leaves; ++i)
+        leaf.push_back(add_switch(cabling, fmt::format("leaf{}", i), topology));
+    for (std::int64_t i = 0; i < spines; ++i)
+        spine.push_back(add_switch(cabling, fmt::format("spine{}", i), topology));
+    for (std::int64_t i = 0; i < n; ++i)
+        connect_port(cabling, ports[static_cast<std::size_t>(i)],
+                     leaf[static_cast<std::size_t>(i / per_leaf)], topology);
     for (const int l : leaf) {
-        for (const int s : spine) connect(cabling, l, s, units_per_spine(cabling, per_leaf, spines), topology);
+        for (const int s : spine)
+            connect(cabling, l, s, units_per_spine(cabling, per_leaf, spines), topology);
     }
 }
 
 // The k-ary tree of edge, aggregation and core switches with k ports each (Al-Fares et al. 2008).
-void three_levels(const JsonReader& entry, std::int64_t k, const std::vector<Port>& ports, Topology& topology) {
+void three_levels(const JsonReader& entry, std::int64_t k, const std::vector<Port>& ports,
+                  Topology& topology) {
     const Cabling cabling = read_cabling(entry);
     if (k % 2 != 0) throw entry.at("k").error("k must be even");
     const std::int64_t half = k / 2, room = k * half * half;
     const auto n = static_cast<std::int64_t>(ports.size());
-    if (n > room) throw entry.at("k").error(fmt::format("a fat tree of k = {} has {} ports, {} are needed", k, room, n), "use a larger k");
+    if (n > room)
+        throw entry.at("k").error(fmt::format("a fat tree of k = {} has {} ports, {} are needed", k, room, n),
+                                  "use a larger k");
     require_room(entry, topology, k * k + half * half, 2 * n + 4 * k * half * half);
     std::vector<int> edge, aggregation, core;
-    for (std::int64_t i = 0; i < k * half; ++i) edge.push_back(add_switch(cabling, fmt::format("edge{}", i), topology));
-    for (std::int64_t i = 0; i < k * half; ++i) aggregation.push_back(add_switch(cabling, fmt::format("agg{}", i), topology));
-    for (std::int64_t i = 0; i < half * half; ++i) core.push_back(add_switch(cabling, fmt::format("core{}", i), topology));
-    for (std::int64_t i = 0; i < n; ++i) connect_port(cabling, ports[static_cast<std::size_t>(i)], edge[static_cast<std::size_t>(i / half)], topology);
+    for (std::int64_t i = 0; i < k * half; ++i)
+        edge.push_back(add_switch(cabling, fmt::format("edge{}", i), topology));
+    for (std::int64_t i = 0; i < k * half; ++i)
+        aggregation.push_back(add_switch(cabling, fmt::format("agg{}", i), topology));
+    for (std::int64_t i = 0; i < half * half; ++i)
+        core.push_back(add_switch(cabling, fmt::format("core{}", i), topology));
+    for (std::int64_t i = 0; i < n; ++i)
+        connect_port(cabling, ports[static_cast<std::size_t>(i)], edge[static_cast<std::size_t>(i / half)],
+                     topology);
     for (std::int64_t pod = 0; pod < k; ++pod) {
         for (std::int64_t a = 0; a < half; ++a) {
             const int agg = aggregation[static_cast<std::size_t>(pod * half + a)];
-            for (std::int64_t e = 0; e < half; ++e) connect(cabling, edge[static_cast<std::size_t>(pod * half + e)], agg, 1, topology);
-            for (std::int64_t c = 0; c < half; ++c) connect(cabling, agg, core[static_cast<std::size_t>(a * half + c)], 1, topology);
+            for (std::int64_t e = 0; e < half; ++e)
+                connect(cabling, edge[static_cast<std::size_t>(pod * half + e)], agg, 1, topology);
+            for (std::int64_t c = 0; c < half; ++c)
+                connect(cabling, agg, core[static_cast<std::size_t>(a * half + c)], 1, topology);
         }
     }
 }
@@ -115,12 +141,14 @@ void fat_tree(const JsonReader& entry, const std::vector<Port>& ports, Topology&
     const auto k = entry.find("k");
     if (!k) return two_levels(entry, ports, topology);
     for (const char* key : {"leaf_ports", "spines", "oversubscription"}) {
-        if (const auto extra = entry.find(key)) throw extra->error(fmt::format("'{}' goes with two levels, 'k' with three", key));
+        if (const auto extra = entry.find(key))
+            throw extra->error(fmt::format("'{}' goes with two levels, 'k' with three", key));
     }
     three_levels(entry, k->integer(2, 256), ports, topology);
 }
 
-// Port i of every host on rail i mod rails; a rail has one leaf per pod of hosts_per_leaf hosts; spines join leaves.
+// Port i of every host on rail i mod rails; a rail has one leaf per pod of hosts_per_leaf hosts; spines join
+// leaves.
 void rail_optimized(const JsonReader& entry, const std::vector<Port>& ports, Topology& topology) {
     const Cabling cabling = read_cabling(entry);
     int most_ports = 0, hosts = 0;
@@ -134,13 +162,16 @@ void rail_optimized(const JsonReader& entry, const std::vector<Port>& ports, Top
     const std::int64_t used_rails = std::min<std::int64_t>(rails, std::max(1, most_ports));
     const std::int64_t leaves = used_rails * pods;
     const std::int64_t spines = leaves > 1 ? read_count(entry, "spines", 1, 0) : 0;
-    if (spines == 0 && pods > 1) throw entry.error("several leaves per rail need spines", "give spines, or a larger hosts_per_leaf");
+    if (spines == 0 && pods > 1)
+        throw entry.error("several leaves per rail need spines", "give spines, or a larger hosts_per_leaf");
     const auto n = static_cast<std::int64_t>(ports.size());
     require_room(entry, topology, leaves + spines, 2 * n + 2 * leaves * spines);
     std::vector<int> leaf;
     std::vector<std::int64_t> down(static_cast<std::size_t>(leaves), 0);
     for (std::int64_t r = 0; r < used_rails; ++r) {
-        for (std::int64_t p = 0; p < pods; ++p) leaf.push_back(add_switch(cabling, pods > 1 ? fmt::format("rail{}.{}", r, p) : fmt::format("rail{}", r), topology));
+        for (std::int64_t p = 0; p < pods; ++p)
+            leaf.push_back(add_switch(
+                cabling, pods > 1 ? fmt::format("rail{}.{}", r, p) : fmt::format("rail{}", r), topology));
     }
     for (const Port& port : ports) {
         const auto place = static_cast<std::size_t>(port.index % rails * pods + port.host / per_leaf);
@@ -150,37 +181,54 @@ void rail_optimized(const JsonReader& entry, const std::vector<Port>& ports, Top
     for (std::int64_t s = 0; s < spines; ++s) {
         const int spine = add_switch(cabling, fmt::format("spine{}", s), topology);
         for (std::size_t l = 0; l < leaf.size(); ++l) {
-            if (down[l] > 0) connect(cabling, leaf[l], spine, units_per_spine(cabling, down[l], spines), topology);
+            if (down[l] > 0)
+                connect(cabling, leaf[l], spine, units_per_spine(cabling, down[l], spines), topology);
         }
     }
 }
 
-// Groups of fully connected routers, every two groups joined by `global` cables (Kim et al. 2008), spread in turn
-// over the routers of a group.
+// Groups of fully connected routers, every two groups joined by `global` cables (Kim et al. 2008), spread in
+// turn over the routers of a group.
 void dragonfly(const JsonReader& entry, const std::vector<Port>& ports, Topology& topology) {
     const Cabling cabling = read_cabling(entry);
     const auto n = static_cast<std::int64_t>(ports.size());
-    const std::int64_t routers = read_count(entry, "routers", 4), terminals = read_count(entry, "terminals", 2);
+    const std::int64_t routers = read_count(entry, "routers", 4),
+                       terminals = read_count(entry, "terminals", 2);
     const std::int64_t global = read_count(entry, "global", 1);
     if (routers > kMaxNodes / terminals) throw entry.error("too many ports in a group");
-    const std::int64_t needed = std::max<std::int64_t>(1, (n + routers * terminals - 1) / (routers * terminals));
+    const std::int64_t needed =
+        std::max<std::int64_t>(1, (n + routers * terminals - 1) / (routers * terminals));
     const std::int64_t groups = read_count(entry, "groups", needed);
-    if (groups < needed) throw entry.at("groups").error(fmt::format("{} groups of {} routers with {} terminals have {} ports, {} are needed", groups, routers, terminals, groups * routers * terminals, n));
-    if (groups > kMaxNodes / routers) throw entry.error(fmt::format("{} routers are too many", groups * routers));
+    if (groups < needed)
+        throw entry.at("groups").error(
+            fmt::format("{} groups of {} routers with {} terminals have {} ports, {} are needed", groups,
+                        routers, terminals, groups * routers * terminals, n));
+    if (groups > kMaxNodes / routers)
+        throw entry.error(fmt::format("{} routers are too many", groups * routers));
     require_room(entry, topology, groups * routers, 2 * n);
-    const __int128_t between = static_cast<__int128_t>(groups) * (groups - 1) * global + static_cast<__int128_t>(groups) * routers * (routers - 1);
-    if (between > kMaxLinks) throw entry.error("this dragonfly has too many links", fmt::format("at most {} directed links are accepted", kMaxLinks));
+    const __int128_t between = static_cast<__int128_t>(groups) * (groups - 1) * global +
+                               static_cast<__int128_t>(groups) * routers * (routers - 1);
+    if (between > kMaxLinks)
+        throw entry.error("this dragonfly has too many links",
+                          fmt::format("at most {} directed links are accepted", kMaxLinks));
     require_room(entry, topology, groups * routers, 2 * n + static_cast<std::int64_t>(between));
     std::vector<int> router;
-    for (std::int64_t i = 0; i < groups * routers; ++i) router.push_back(add_switch(cabling, fmt::format("group{}.{}", i / routers, i % routers), topology));
-    for (std::int64_t i = 0; i < n; ++i) connect_port(cabling, ports[static_cast<std::size_t>(i)], router[static_cast<std::size_t>(i / terminals)], topology);
+    for (std::int64_t i = 0; i < groups * routers; ++i)
+        router.push_back(add_switch(cabling, fmt::format("group{}.{}", i / routers, i % routers), topology));
+    for (std::int64_t i = 0; i < n; ++i)
+        connect_port(cabling, ports[static_cast<std::size_t>(i)],
+                     router[static_cast<std::size_t>(i / terminals)], topology);
     for (std::int64_t g = 0; g < groups; ++g) {
         for (std::int64_t a = 0; a < routers; ++a) {
-            for (std::int64_t b = a + 1; b < routers; ++b) connect(cabling, router[static_cast<std::size_t>(g * routers + a)], router[static_cast<std::size_t>(g * routers + b)], 1, topology);
+            for (std::int64_t b = a + 1; b < routers; ++b)
+                connect(cabling, router[static_cast<std::size_t>(g * routers + a)],
+                        router[static_cast<std::size_t>(g * routers + b)], 1, topology);
         }
     }
     std::vector<std::int64_t> next(static_cast<std::size_t>(groups), 0);
-    const auto take = [&](std::int64_t g) { return router[static_cast<std::size_t>(g * routers + next[static_cast<std::size_t>(g)]++ % routers)]; };
+    const auto take = [&](std::int64_t g) {
+        return router[static_cast<std::size_t>(g * routers + next[static_cast<std::size_t>(g)]++ % routers)];
+    };
     for (std::int64_t distance = 1; distance < groups; ++distance) {
         for (std::int64_t g = 0; g + distance < groups; ++g) {
             for (std::int64_t c = 0; c < global; ++c) {
@@ -204,15 +252,20 @@ const Fabric kFabrics[] = {
 };
 
 void check_keys(const JsonReader& entry, const Fabric& fabric, std::initializer_list<std::string_view> more) {
-    std::vector<std::string_view> known = {"generate", "switch_latency", "switch_buffer", "multicast", "reduce"};
+    std::vector<std::string_view> known = {"generate", "switch_latency", "switch_buffer", "multicast",
+                                           "reduce"};
     known.insert(known.end(), fabric.keys.begin(), fabric.keys.end());
     known.insert(known.end(), std::begin(kLinkProperties), std::end(kLinkProperties));
     const std::size_t shown = known.size() + more.size();
     known.insert(known.end(), more.begin(), more.end());
-    for (const std::string_view key : {"baton", "name", "preset", "description", "links", "limits", "machine", "overrides"}) known.push_back(key);
+    for (const std::string_view key :
+         {"baton", "name", "preset", "description", "links", "limits", "machine", "overrides"})
+        known.push_back(key);
     for (const auto& [key, value] : entry.members()) {
         if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-        throw value.error("unknown key" + near_names(key, {known.begin(), known.begin() + static_cast<std::ptrdiff_t>(shown)}));
+        throw value.error(
+            "unknown key" +
+            near_names(key, {known.begin(), known.begin() + static_cast<std::ptrdiff_t>(shown)}));
     }
 }
 
@@ -240,7 +293,8 @@ void generate_fabric(const JsonReader& entry, const std::vector<Port>& ports, To
         check_keys(entry, fabric, {});
         return fabric.make(entry, ports, topology);
     }
-    throw entry.at("generate").error(fmt::format("'{}' is not a fabric{}", name.substr(0, 40), near_names(name, names)));
+    throw entry.at("generate")
+        .error(fmt::format("'{}' is not a fabric{}", name.substr(0, 40), near_names(name, names)));
 }
 
 void make_fat_tree_of_ranks(const JsonReader& entry, Topology& topology) {
@@ -257,11 +311,14 @@ void make_fat_tree_of_ranks(const JsonReader& entry, Topology& topology) {
 
 void make_dragonfly_of_ranks(const JsonReader& entry, Topology& topology) {
     check_keys(entry, kFabrics[2], {"ranks"});
-    const std::int64_t groups = entry.find("ranks") ? read_count(entry, "groups", 1) : entry.at("groups").integer(1, kMaxNodes);
-    const std::int64_t routers = read_count(entry, "routers", 4), terminals = read_count(entry, "terminals", 2);
+    const std::int64_t groups =
+        entry.find("ranks") ? read_count(entry, "groups", 1) : entry.at("groups").integer(1, kMaxNodes);
+    const std::int64_t routers = read_count(entry, "routers", 4),
+                       terminals = read_count(entry, "terminals", 2);
     std::int64_t n = read_count(entry, "ranks", 0);
     if (n == 0) {
-        if (routers > kMaxNodes / terminals || groups > kMaxNodes / (routers * terminals)) throw entry.error("this dragonfly has too many ports");
+        if (routers > kMaxNodes / terminals || groups > kMaxNodes / (routers * terminals))
+            throw entry.error("this dragonfly has too many ports");
         n = groups * routers * terminals;
     }
     dragonfly(entry, add_port_ranks(entry, n, topology), topology);
@@ -275,7 +332,8 @@ void make_rail_optimized_of_ranks(const JsonReader& entry, Topology& topology) {
     require_room(entry, topology, hosts * (gpus + 1), 4 * hosts * gpus);
     Link inside;
     inside.kind = LinkKind::nvlink;
-    inside.bandwidth = entry.find("host_bandwidth") ? entry.at("host_bandwidth").rate() : Rate{450'000'000'000};
+    inside.bandwidth =
+        entry.find("host_bandwidth") ? entry.at("host_bandwidth").rate() : Rate{450'000'000'000};
     inside.latency = entry.find("host_latency") ? entry.at("host_latency").time() : Time{250'000};
     inside.provenance = {"default of the generator", true};
     std::vector<Port> ports;

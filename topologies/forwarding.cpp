@@ -27,7 +27,8 @@ Forwarding::Forwarding(const Topology& topology) : topology_(topology) {
     entry_links_.resize(host_nodes_.size());
     for (std::size_t i = 0; i < topology.links.size(); ++i) {
         const Link& link = topology.links[i];
-        if (host(link.to) >= 0 && host(link.from) != host(link.to)) entry_links_[at(host(link.to))].push_back(static_cast<int>(i));
+        if (host(link.to) >= 0 && host(link.from) != host(link.to))
+            entry_links_[at(host(link.to))].push_back(static_cast<int>(i));
     }
 }
 
@@ -40,8 +41,10 @@ bool Forwarding::host_side(int nic, int other) const {
 bool Forwarding::has_fabric_link(int nic) const {
     const auto& out = topology_.out_links[at(nic)];
     const auto& in = topology_.in_links[at(nic)];
-    return std::any_of(out.begin(), out.end(), [&](int l) { return !host_side(nic, topology_.links[at(l)].to); }) ||
-           std::any_of(in.begin(), in.end(), [&](int l) { return !host_side(nic, topology_.links[at(l)].from); });
+    return std::any_of(out.begin(), out.end(),
+                       [&](int l) { return !host_side(nic, topology_.links[at(l)].to); }) ||
+           std::any_of(in.begin(), in.end(),
+                       [&](int l) { return !host_side(nic, topology_.links[at(l)].from); });
 }
 
 bool Forwarding::step(int source, const std::vector<int>& nics, Phase phase, int link, Phase& next) const {
@@ -52,7 +55,8 @@ bool Forwarding::step(int source, const std::vector<int>& nics, Phase phase, int
         if (type == NodeType::nic) {
             const bool from_host_side = phase != Phase::fabric;
             if (host_side(u, v) == from_host_side) return false;
-            if (phase == Phase::home && !nics.empty() && std::find(nics.begin(), nics.end(), u) == nics.end()) return false;
+            if (phase == Phase::home && !nics.empty() && std::find(nics.begin(), nics.end(), u) == nics.end())
+                return false;
         }
     }
     if (host(v) < 0) {

@@ -9,8 +9,8 @@
 
 namespace baton::topologies {
 
-/// Length of a path: least latency first, then fewest links. Latencies are sums of at most 2^21 terms of at most
-/// 1 s (see Topology::finish), so they do not overflow.
+/// Length of a path: least latency first, then fewest links. Latencies are sums of at most 2^21 terms of at
+/// most 1 s (see Topology::finish), so they do not overflow.
 struct Distance {
     std::int64_t picoseconds = INT64_MAX;
     std::int32_t hops = INT32_MAX;
@@ -28,8 +28,8 @@ enum class Phase : std::uint8_t {
 };
 inline constexpr int kForwardPhases = 3;
 
-/// Hosts as numbers and the rules of the design: GPUs never forward; a NIC forwards only between its host side and
-/// its fabric side; traffic that enters a host stays there.
+/// Hosts as numbers and the rules of the design: GPUs never forward; a NIC forwards only between its host
+/// side and its fabric side; traffic that enters a host stays there.
 class Forwarding {
 public:
     explicit Forwarding(const Topology& topology);
@@ -41,7 +41,9 @@ public:
     const std::vector<int>& host_nodes(int host) const { return host_nodes_[static_cast<std::size_t>(host)]; }
     int place_in_host(int node) const { return places_[static_cast<std::size_t>(node)]; }
     /// Links that lead into a host from elsewhere.
-    const std::vector<int>& entry_links(int host) const { return entry_links_[static_cast<std::size_t>(host)]; }
+    const std::vector<int>& entry_links(int host) const {
+        return entry_links_[static_cast<std::size_t>(host)];
+    }
 
     /// True when `other` lies on the host side of a NIC.
     bool host_side(int nic, int other) const;
@@ -50,12 +52,12 @@ public:
 
     Phase start(int source) const { return host(source) >= 0 ? Phase::home : Phase::fabric; }
 
-    /// Phase after crossing `link` from its tail, reached in `phase`; false when traffic of `source` may not turn
-    /// there. `nics`: NICs that may leave the source's host, empty for any.
+    /// Phase after crossing `link` from its tail, reached in `phase`; false when traffic of `source` may not
+    /// turn there. `nics`: NICs that may leave the source's host, empty for any.
     bool step(int source, const std::vector<int>& nics, Phase phase, int link, Phase& next) const;
 
-    /// Inside the destination's host: may traffic go on over `link` from its tail, given that it `just_entered`
-    /// there from outside?
+    /// Inside the destination's host: may traffic go on over `link` from its tail, given that it
+    /// `just_entered` there from outside?
     bool step_away(int link, bool just_entered) const;
 
     /// Time from arriving at the tail (or starting there, when `first`) until arriving at the head.

@@ -1,11 +1,12 @@
-// Topologies by formula. Direct networks (ring to fully_connected) link ranks to each other; fabrics (fat_tree,
-// rail_optimized, dragonfly) link ports by switches, for the ports of composed hosts or for ranks of their own.
+// Topologies by formula. Direct networks (ring to fully_connected) link ranks to each other; fabrics
+// (fat_tree, rail_optimized, dragonfly) link ports by switches, for the ports of composed hosts or for ranks
+// of their own.
 #include <baton/topologies/fabrics.hpp>
 #include <baton/topologies/read.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
-#include <fmt/format.h>
 
 namespace baton::topologies {
 namespace {
@@ -25,8 +26,8 @@ Link direct_defaults() {
 }
 
 void only_direct_keys(const JsonReader& entry, std::string_view size_key) {
-    only_link_keys(entry, {"baton", "name", "preset", "description", "host", "generate", "links", "limits", "machine", "overrides",
-                           "oneway", "forward", size_key});
+    only_link_keys(entry, {"baton", "name", "preset", "description", "host", "generate", "links", "limits",
+                           "machine", "overrides", "oneway", "forward", size_key});
 }
 
 // Makes n rank nodes "0", "1", ... A forwarding rank (a chip with a router) is a switch that carries a rank.
@@ -78,7 +79,8 @@ std::vector<std::int64_t> read_shape(const JsonReader& entry) {
             std::int64_t side = 0;
             const auto [stop, status] = std::from_chars(text.data() + begin, text.data() + end, side);
             if (status != std::errc() || stop != text.data() + end || side < 1 || side > kMaxNodes) {
-                throw value.error(fmt::format("'{}' is not a shape", text.substr(0, 40)), "write for example 4x4 or [4, 4, 4]");
+                throw value.error(fmt::format("'{}' is not a shape", text.substr(0, 40)),
+                                  "write for example 4x4 or [4, 4, 4]");
             }
             shape.push_back(side);
             begin = end + 1;
@@ -109,8 +111,10 @@ void make_grid(const JsonReader& entry, bool wrap, Topology& topology) {
         stride /= side;
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t x = i / stride % side;
-            if (x + 1 < side) add_direct_link(link, i, i + stride, oneway, topology);
-            else if (wrap && (side > 2 || (side == 2 && oneway))) add_direct_link(link, i, i - x * stride, oneway, topology);
+            if (x + 1 < side)
+                add_direct_link(link, i, i + stride, oneway, topology);
+            else if (wrap && (side > 2 || (side == 2 && oneway)))
+                add_direct_link(link, i, i - x * stride, oneway, topology);
         }
     }
 }
@@ -169,7 +173,9 @@ void generate(const JsonReader& entry, Topology& topology) {
     for (const Generator& generator : kGenerators) {
         if (generator.name == name) return generator.make(entry, topology);
     }
-    throw entry.at("generate").error(fmt::format("unknown generator '{}'{}", name.substr(0, 40), near_names(name, generator_names())));
+    throw entry.at("generate")
+        .error(
+            fmt::format("unknown generator '{}'{}", name.substr(0, 40), near_names(name, generator_names())));
 }
 
 }  // namespace baton::topologies

@@ -1,7 +1,7 @@
 #include <baton/topologies/host_nics.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <queue>
 
@@ -33,7 +33,8 @@ std::vector<Distance> distances_in_host(const Topology& topology, const Forwardi
 }
 
 // The NICs at the least distance.
-std::vector<int> nearest(const std::vector<Distance>& distance, const Forwarding& rules, const std::vector<int>& nics) {
+std::vector<int> nearest(const std::vector<Distance>& distance, const Forwarding& rules,
+                         const std::vector<int>& nics) {
     std::vector<int> ties;
     Distance best;
     for (const int nic : nics) {
@@ -48,8 +49,8 @@ std::vector<int> nearest(const std::vector<Distance>& distance, const Forwarding
 
 }  // namespace
 
-std::vector<std::pair<int, std::vector<int>>> assign_nics(const Topology& topology, const Forwarding& rules, int host,
-                                                          std::vector<std::string>& warnings) {
+std::vector<std::pair<int, std::vector<int>>> assign_nics(const Topology& topology, const Forwarding& rules,
+                                                          int host, std::vector<std::string>& warnings) {
     std::vector<int> ranks, nics;
     std::int64_t links = 0;
     for (const int node : rules.host_nodes(host)) {
@@ -68,7 +69,8 @@ std::vector<std::pair<int, std::vector<int>>> assign_nics(const Topology& topolo
     }
     std::map<std::vector<int>, std::vector<int>> groups;
     for (const int rank : ranks) {
-        groups[nearest(distances_in_host(topology, rules, topology.rank_nodes[at(rank)]), rules, nics)].push_back(rank);
+        groups[nearest(distances_in_host(topology, rules, topology.rank_nodes[at(rank)]), rules, nics)]
+            .push_back(rank);
     }
     for (const auto& [ties, members] : groups) {
         const std::size_t g = members.size(), k = ties.size();
@@ -81,9 +83,10 @@ std::vector<std::pair<int, std::vector<int>>> assign_nics(const Topology& topolo
             result.push_back({members[i], std::move(own)});
         }
         if (!divides) {
-            warnings.push_back(fmt::format(
-                "host {}: {} NICs at the same distance from {} ranks; no locality known, traffic is spread over all of them",
-                topology.nodes[at(rules.host_nodes(host).front())].host, k, g));
+            warnings.push_back(
+                fmt::format("host {}: {} NICs at the same distance from {} ranks; no locality known, traffic "
+                            "is spread over all of them",
+                            topology.nodes[at(rules.host_nodes(host).front())].host, k, g));
         }
     }
     return result;

@@ -5,10 +5,10 @@
 #include <baton/base/files.hpp>
 #include <baton/topologies/read.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace baton {
@@ -29,13 +29,18 @@ struct GeneratorHelp {
 constexpr GeneratorHelp kGeneratorHelp[] = {
     {"ring", "n", "ranks in a ring", "ring:8,bandwidth=50GB/s,latency=500ns,kind=nvlink,count=1,oneway=true"},
     {"mesh", "shape", "grid without wrap-around", "mesh:4x4 and link properties as for ring"},
-    {"torus", "shape", "grid with wrap-around", "torus:4x4x4, forward=true for chips that route, and link properties as for ring"},
-    {"hypercube", "dimensions", "2^d ranks, linked where one bit differs", "hypercube:4 and link properties as for ring"},
-    {"fully_connected", "n", "a link between every two ranks", "fully_connected:8 and link properties as for ring"},
+    {"torus", "shape", "grid with wrap-around",
+     "torus:4x4x4, forward=true for chips that route, and link properties as for ring"},
+    {"hypercube", "dimensions", "2^d ranks, linked where one bit differs",
+     "hypercube:4 and link properties as for ring"},
+    {"fully_connected", "n", "a link between every two ranks",
+     "fully_connected:8 and link properties as for ring"},
     {"fat_tree", "k", "switched tree: three levels of k-port switches, or leaves and spines",
-     "fat_tree:4 or fat_tree:ranks=64,leaf_ports=16,spines=2,oversubscription=2, link properties, switch_latency"},
+     "fat_tree:4 or fat_tree:ranks=64,leaf_ports=16,spines=2,oversubscription=2, link properties, "
+     "switch_latency"},
     {"rail_optimized", "hosts", "hosts on one switch each, GPU i of all hosts on rail i",
-     "rail_optimized:4,gpus=8,rails=8,spines=1,hosts_per_leaf=32,oversubscription=1,host_bandwidth=450GB/s, link properties"},
+     "rail_optimized:4,gpus=8,rails=8,spines=1,hosts_per_leaf=32,oversubscription=1,host_bandwidth=450GB/s, "
+     "link properties"},
     {"dragonfly", "groups", "groups of fully connected routers, every two groups linked",
      "dragonfly:9,routers=4,terminals=2,global=1, link properties, switch_latency"},
 };
@@ -45,12 +50,15 @@ struct Technology {
 };
 
 constexpr Technology kTechnologies[] = {
-    {"edr", "infiniband", "100Gb/s"},     {"hdr", "infiniband", "200Gb/s"},     {"ndr", "infiniband", "400Gb/s"},
-    {"xdr", "infiniband", "800Gb/s"},     {"infiniband", "infiniband", "400Gb/s"}, {"roce_v1", "roce_v1", "100Gb/s"},
-    {"roce_v2", "roce_v2", "400Gb/s"},    {"ethernet", "ethernet", "100Gb/s"},
+    {"edr", "infiniband", "100Gb/s"},        {"hdr", "infiniband", "200Gb/s"},
+    {"ndr", "infiniband", "400Gb/s"},        {"xdr", "infiniband", "800Gb/s"},
+    {"infiniband", "infiniband", "400Gb/s"}, {"roce_v1", "roce_v1", "100Gb/s"},
+    {"roce_v2", "roce_v2", "400Gb/s"},       {"ethernet", "ethernet", "100Gb/s"},
 };
 
-const char* kFabricRemedy = "write TECHNOLOGY-SHAPE: edr, hdr, ndr, xdr, roce_v1, roce_v2 or ethernet; rail, rail_only, tree or dragonfly";
+const char* kFabricRemedy =
+    "write TECHNOLOGY-SHAPE: edr, hdr, ndr, xdr, roce_v1, roce_v2 or ethernet; rail, rail_only, tree or "
+    "dragonfly";
 
 std::string preset_name(std::string_view file) {
     file.remove_prefix(std::string_view("presets/").size());
@@ -89,7 +97,8 @@ Json parameter_value(const std::string& text) {
 
 struct Spec {
     std::string text, name;
-    std::vector<std::pair<std::string, std::string>> parameters;  // in order; a positional one has an empty key
+    std::vector<std::pair<std::string, std::string>>
+        parameters;  // in order; a positional one has an empty key
 };
 
 Spec parse_spec(const std::string& text) {
@@ -107,13 +116,17 @@ Spec parse_spec(const std::string& text) {
         const std::string part = rest.substr(begin, end - begin);
         const std::size_t equal = part.find('=');
         if (part.empty() || equal == 0 || equal + 1 == part.size()) {
-            throw input_error(fmt::format("'{}' is not a parameter", part.substr(0, 40)), text.substr(0, 120), "write NAME:key=value,key=value");
+            throw input_error(fmt::format("'{}' is not a parameter", part.substr(0, 40)), text.substr(0, 120),
+                              "write NAME:key=value,key=value");
         }
         std::string key = equal == std::string::npos ? "" : part.substr(0, equal);
         for (const auto& [other, value] : spec.parameters) {
-            if (other == key) throw input_error(fmt::format("the parameter '{}' comes twice", key.empty() ? part : key), text.substr(0, 120));
+            if (other == key)
+                throw input_error(fmt::format("the parameter '{}' comes twice", key.empty() ? part : key),
+                                  text.substr(0, 120));
         }
-        spec.parameters.emplace_back(std::move(key), equal == std::string::npos ? part : part.substr(equal + 1));
+        spec.parameters.emplace_back(std::move(key),
+                                     equal == std::string::npos ? part : part.substr(equal + 1));
         begin = end + 1;
     }
     return spec;
@@ -121,11 +134,15 @@ Spec parse_spec(const std::string& text) {
 
 Json fabric_by_name(const std::string& name, const std::string& where) {
     const std::size_t dash = name.rfind('-');
-    const std::string technology = name.substr(0, dash), shape = dash == std::string::npos ? "" : name.substr(dash + 1);
+    const std::string technology = name.substr(0, dash),
+                      shape = dash == std::string::npos ? "" : name.substr(dash + 1);
     for (const Technology& known : kTechnologies) {
         if (technology != known.name) continue;
-        Json fabric = {{"generate", ""}, {"kind", known.kind}, {"bandwidth", known.bandwidth},
-                       {"latency", {{"value", "500ns"}, {"source", "default of a network link"}, {"assumed", true}}}};
+        Json fabric = {
+            {"generate", ""},
+            {"kind", known.kind},
+            {"bandwidth", known.bandwidth},
+            {"latency", {{"value", "500ns"}, {"source", "default of a network link"}, {"assumed", true}}}};
         if (shape == "rail" || shape == "rail_only") {
             fabric["generate"] = "rail_optimized";
             if (shape == "rail_only") fabric["spines"] = 0;
@@ -142,7 +159,8 @@ Json fabric_by_name(const std::string& name, const std::string& where) {
 }
 
 Topology from_json(const Json& document, const Spec& spec) {
-    Topology topology = parse_topology(document.dump(-1, ' ', false, Json::error_handler_t::replace), spec.text.substr(0, 200));
+    Topology topology = parse_topology(document.dump(-1, ' ', false, Json::error_handler_t::replace),
+                                       spec.text.substr(0, 200));
     topology.name = spec.text;
     return topology;
 }
@@ -150,7 +168,10 @@ Topology from_json(const Json& document, const Spec& spec) {
 Topology load_generator(const GeneratorHelp& generator, const Spec& spec) {
     Json document = {{"baton", "topology/1"}, {"name", spec.text}, {"generate", generator.name}};
     for (const auto& [key, value] : spec.parameters) {
-        document[key.empty() ? generator.positional : key] = key.empty() || key == "shape" ? (std::string(generator.positional) == "shape" ? Json(value) : parameter_value(value)) : parameter_value(value);
+        document[key.empty() ? generator.positional : key] =
+            key.empty() || key == "shape"
+                ? (std::string(generator.positional) == "shape" ? Json(value) : parameter_value(value))
+                : parameter_value(value);
     }
     return from_json(document, spec);
 }
@@ -166,8 +187,10 @@ Topology load_hosts(const Json& preset, const Spec& spec) {
     for (const auto& [key, value] : spec.parameters) {
         if (key == "hosts" || key == "boxes" || key.empty()) {
             const Json number = parameter_value(value);
-            if (!number.is_number_integer() || number.get<std::int64_t>() < 1 || number.get<std::int64_t>() > kMaxNodes) {
-                throw input_error(fmt::format("'{}' is not a number of hosts", value.substr(0, 40)), spec.text.substr(0, 120), fmt::format("use 1 to {}", kMaxNodes));
+            if (!number.is_number_integer() || number.get<std::int64_t>() < 1 ||
+                number.get<std::int64_t>() > kMaxNodes) {
+                throw input_error(fmt::format("'{}' is not a number of hosts", value.substr(0, 40)),
+                                  spec.text.substr(0, 120), fmt::format("use 1 to {}", kMaxNodes));
             }
             hosts = number.get<std::int64_t>();
         } else if (key == "fabric") {
@@ -179,12 +202,16 @@ Topology load_hosts(const Json& preset, const Spec& spec) {
     }
     if (hosts == 1 && !with_fabric && properties.empty()) return from_json(preset, spec);
     if (hosts > 1 || with_fabric || !properties.empty()) {
-        if (fabric.is_null()) throw input_error(fmt::format("{} has no fabric of its own", spec.name), spec.text.substr(0, 120), "name one, for example fabric=ndr-rail");
+        if (fabric.is_null())
+            throw input_error(fmt::format("{} has no fabric of its own", spec.name), spec.text.substr(0, 120),
+                              "name one, for example fabric=ndr-rail");
     }
     if (fabric.is_string()) fabric = fabric_by_name(fabric.get<std::string>(), spec.text.substr(0, 120));
     for (const auto& [key, value] : properties) fabric[key] = parameter_value(value);
-    const Json document = {{"baton", "topology/1"}, {"name", spec.text},
-                           {"hosts", Json::array({Json{{"use", "preset:" + spec.name}, {"repeat", hosts}}})}, {"fabric", fabric}};
+    const Json document = {{"baton", "topology/1"},
+                           {"name", spec.text},
+                           {"hosts", Json::array({Json{{"use", "preset:" + spec.name}, {"repeat", hosts}}})},
+                           {"fabric", fabric}};
     return from_json(document, spec);
 }
 
@@ -211,7 +238,8 @@ std::string_view preset_text(std::string_view name, const std::string& where) {
     if (const EmbeddedFile* file = find_preset(name)) return file->content;
     std::vector<std::string> names;
     for (const EmbeddedFile& file : preset_files()) names.push_back(preset_name(file.name));
-    throw input_error(fmt::format("there is no preset '{}'{}", name.substr(0, 60), near_names(name, names)), where);
+    throw input_error(fmt::format("there is no preset '{}'{}", name.substr(0, 60), near_names(name, names)),
+                      where);
 }
 
 std::vector<Nameable> nameables() {
@@ -221,16 +249,20 @@ std::vector<Nameable> nameables() {
         const Json about = preset.value("preset", Json::object());
         Nameable named{preset_name(file.name), about.value("summary", std::string()), "", false};
         if (preset.contains("generate")) {
-            named.parameters = fmt::format("shape={}, bandwidth, latency", preset.value("shape", std::string()));
+            named.parameters =
+                fmt::format("shape={}, bandwidth, latency", preset.value("shape", std::string()));
         } else {
             const Json fabric = about.value("fabric", Json());
             named.parameters = fmt::format("hosts={}", about.value("hosts", 1));
-            if (fabric.is_string()) named.parameters += ", fabric=" + fabric.get<std::string>() + ", oversubscription, bandwidth, ...";
+            if (fabric.is_string())
+                named.parameters +=
+                    ", fabric=" + fabric.get<std::string>() + ", oversubscription, bandwidth, ...";
             if (fabric.is_null()) named.parameters = "none";
         }
         all.push_back(std::move(named));
     }
-    for (const GeneratorHelp& generator : kGeneratorHelp) all.push_back({generator.name, generator.summary, generator.parameters, true});
+    for (const GeneratorHelp& generator : kGeneratorHelp)
+        all.push_back({generator.name, generator.summary, generator.parameters, true});
     return all;
 }
 
@@ -238,14 +270,19 @@ Topology load(const std::string& spec) {
     std::error_code ignored;
     if (spec == "-" || std::filesystem::is_regular_file(spec, ignored)) {
         const std::filesystem::path folder = std::filesystem::path(spec).parent_path();
-        return parse_topology(read_file(spec), spec == "-" ? "standard input" : spec, folder.empty() ? "." : folder.string());
+        return parse_topology(read_file(spec), spec == "-" ? "standard input" : spec,
+                              folder.empty() ? "." : folder.string());
     }
     const Spec parsed = parse_spec(spec);
-    if (const GeneratorHelp* generator = find_generator(parsed.name)) return load_generator(*generator, parsed);
+    if (const GeneratorHelp* generator = find_generator(parsed.name))
+        return load_generator(*generator, parsed);
     if (const EmbeddedFile* file = find_preset(parsed.name)) return load_preset(*file, parsed);
-    const bool looks_like_file = spec.find(".json") != std::string::npos || spec.find(".cbor") != std::string::npos;
+    const bool looks_like_file =
+        spec.find(".json") != std::string::npos || spec.find(".cbor") != std::string::npos;
     if (looks_like_file) throw input_error("there is no such file", spec.substr(0, 200));
-    throw input_error(fmt::format("'{}' is neither a file, a preset nor a generator{}", spec.substr(0, 60), near_names(parsed.name, all_names())), {}, "see: baton topo list");
+    throw input_error(fmt::format("'{}' is neither a file, a preset nor a generator{}", spec.substr(0, 60),
+                                  near_names(parsed.name, all_names())),
+                      {}, "see: baton topo list");
 }
 
 }  // namespace baton::topologies

@@ -2,10 +2,10 @@
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/read.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
 #include <map>
 #include <set>
 
@@ -26,16 +26,22 @@ std::vector<int> matching_nodes(const Topology& topology, std::string_view patte
 
 Error no_match(const Topology& topology, const std::string& pattern) {
     std::vector<std::string> ids;
-    for (const Node& node : topology.nodes) ids.push_back(node.id);
-    return input_error(fmt::format("no node or link matches '{}'{}", pattern.substr(0, 80), near_names(pattern, ids)), topology.name,
-                       "write a node id, a link id (a>b), a<>b for both directions, or a pattern with *");
+    if (pattern.find('>') == std::string::npos) {
+        for (const Node& node : topology.nodes) ids.push_back(node.id);
+    } else {
+        for (const Link& link : topology.links) ids.push_back(link.id);
+    }
+    return input_error(
+        fmt::format("no node or link matches '{}'{}", pattern.substr(0, 80), near_names(pattern, ids)),
+        topology.name, "write a node id, a link id (a>b), a<>b for both directions, or a pattern with *");
 }
 
 // Drops nodes and links, renumbers ranks, and keeps limits on what is left.
 void remove(Topology& topology, const std::set<int>& dead_nodes, std::set<int> dead_links) {
     for (std::size_t i = 0; i < topology.links.size(); ++i) {
         const Link& link = topology.links[i];
-        if (dead_nodes.count(link.from) != 0 || dead_nodes.count(link.to) != 0) dead_links.insert(static_cast<int>(i));
+        if (dead_nodes.count(link.from) != 0 || dead_nodes.count(link.to) != 0)
+            dead_links.insert(static_cast<int>(i));
     }
     std::vector<int> ranks;
     for (const int node : topology.rank_nodes) {
@@ -76,7 +82,8 @@ std::pair<std::string, int> split_units(const std::string& pattern) {
     const std::size_t star = pattern.rfind('*');
     if (star == std::string::npos || star == 0 || star + 1 == pattern.size()) return {pattern, 0};
     int units = 0;
-    const auto [end, status] = std::from_chars(pattern.data() + star + 1, pattern.data() + pattern.size(), units);
+    const auto [end, status] =
+        std::from_chars(pattern.data() + star + 1, pattern.data() + pattern.size(), units);
     if (status != std::errc() || end != pattern.data() + pattern.size() || units < 1) return {pattern, 0};
     return {pattern.substr(0, star), units};
 }
@@ -84,21 +91,26 @@ std::pair<std::string, int> split_units(const std::string& pattern) {
 // Takes units from the links between each pair of nodes, the last of them first.
 void remove_units(Topology& topology, const std::vector<int>& found, int units, const std::string& pattern) {
     std::map<std::pair<int, int>, std::vector<int>> between;
-    for (const int link : found) between[{topology.links[at(link)].from, topology.links[at(link)].to}].push_back(link);
+    for (const int link : found)
+        between[{topology.links[at(link)].from, topology.links[at(link)].to}].push_back(link);
     std::set<int> dead;
     for (const auto& [ends, parallel] : between) {
         int left = units;
         std::int64_t all = 0;
         for (const int link : parallel) all += topology.links[at(link)].count;
         if (all < units) {
-            throw input_error(fmt::format("'{}' asks for {} units, but '{}' has {}", pattern.substr(0, 80), units, topology.links[at(parallel.front())].id, all), topology.name);
+            throw input_error(fmt::format("'{}' asks for {} units, but '{}' has {}", pattern.substr(0, 80),
+                                          units, topology.links[at(parallel.front())].id, all),
+                              topology.name);
         }
         for (auto link = parallel.rbegin(); link != parallel.rend() && left > 0; ++link) {
             int& count = topology.links[at(*link)].count;
             const int taken = std::min(left, count);
             left -= taken;
-            if (taken == count) dead.insert(*link);
-            else count -= taken;
+            if (taken == count)
+                dead.insert(*link);
+            else
+                count -= taken;
         }
     }
     remove(topology, {}, dead);
@@ -120,9 +132,11 @@ std::vector<int> matching_links(const Topology& topology, std::string_view patte
         bool match = false;
         if (both != std::string_view::npos) {
             const std::string_view a = pattern.substr(0, both), b = pattern.substr(both + 2);
-            match = (end_matches(a, link.from) && end_matches(b, link.to)) || (end_matches(a, link.to) && end_matches(b, link.from));
+            match = (end_matches(a, link.from) && end_matches(b, link.to)) ||
+                    (end_matches(a, link.to) && end_matches(b, link.from));
         } else if (one != std::string_view::npos && pattern.find('#') == std::string_view::npos) {
-            match = end_matches(pattern.substr(0, one), link.from) && end_matches(pattern.substr(one + 1), link.to);
+            match = end_matches(pattern.substr(0, one), link.from) &&
+                    end_matches(pattern.substr(one + 1), link.to);
         } else if (pattern.find('*') != std::string_view::npos) {
             match = glob_match(pattern, link.id);
         }
@@ -141,7 +155,8 @@ void fail(Topology& topology, const std::string& pattern) {
             return;
         }
         if (!matching_nodes(topology, id).empty()) {
-            throw input_error(fmt::format("'{}' is a node; only links have units", id.substr(0, 80)), topology.name, "write the id alone to fail the node");
+            throw input_error(fmt::format("'{}' is a node; only links have units", id.substr(0, 80)),
+                              topology.name, "write the id alone to fail the node");
         }
     }
     const std::vector<int> nodes = matching_nodes(topology, pattern);
@@ -153,7 +168,8 @@ void fail(Topology& topology, const std::string& pattern) {
 
 void degrade(Topology& topology, const std::string& pattern, double factor) {
     if (!(factor > 0 && factor <= 1)) {
-        throw input_error(fmt::format("the factor {} is not within (0, 1]", factor), topology.name, "use fail to take a link away");
+        throw input_error(fmt::format("the factor {} is not within (0, 1]", factor), topology.name,
+                          "use fail to take a link away");
     }
     std::vector<int> links;
     const std::vector<int> nodes = matching_nodes(topology, pattern);
@@ -168,7 +184,9 @@ void degrade(Topology& topology, const std::string& pattern, double factor) {
     for (const int link : links) {
         std::int64_t& rate = topology.links[at(link)].goodput.bytes_per_second;
         // long double holds 63 bits, so exact factors such as 0.5 stay exact.
-        rate = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(static_cast<long double>(rate) * static_cast<long double>(factor))));
+        rate = std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(
+                   std::floor(static_cast<long double>(rate) * static_cast<long double>(factor))));
     }
     topology.finish(topology.name);
 }
@@ -176,7 +194,10 @@ void degrade(Topology& topology, const std::string& pattern, double factor) {
 namespace {
 
 template <class Do>
-void at_place(const JsonReader& place, Do work) {
+void at_place(const JsonReader& place, const ReadContext& context, const Topology& topology, Do work) {
+    // Each change goes over the whole machine once or twice.
+    context.state->spend_work(place,
+                              8 * static_cast<std::int64_t>(topology.nodes.size() + topology.links.size()));
     try {
         work();
     } catch (const Error& error) {
@@ -184,52 +205,53 @@ void at_place(const JsonReader& place, Do work) {
     }
 }
 
-void read_fail(const JsonReader& value, Topology& topology) {
+void read_fail(const JsonReader& value, const ReadContext& context, Topology& topology) {
     if (value.is_array()) {
         for (const JsonReader& element : value.elements()) {
-            at_place(element, [&] { fail(topology, element.string()); });
+            at_place(element, context, topology, [&] { fail(topology, element.string()); });
         }
         return;
     }
-    at_place(value, [&] { fail(topology, value.string()); });
+    at_place(value, context, topology, [&] { fail(topology, value.string()); });
 }
 
 // {"PATTERN": factor, ...}.
-void read_degrade(const JsonReader& value, Topology& topology) {
+void read_degrade(const JsonReader& value, const ReadContext& context, Topology& topology) {
     for (const auto& [pattern, factor] : value.members()) {
         const double by = factor.number();
-        at_place(factor, [&] { degrade(topology, pattern, by); });
+        at_place(factor, context, topology, [&] { degrade(topology, pattern, by); });
     }
 }
 
 // {"nodes": [...], "links": [...]}.
-void read_add(const JsonReader& value, Topology& topology) {
+void read_add(const JsonReader& value, const ReadContext& context, Topology& topology) {
     value.only_keys({"nodes", "links"});
     if (const auto nodes = value.find("nodes")) {
-        for (const JsonReader& entry : nodes->elements()) read_node(entry, "", topology);
+        read_nodes(*nodes, "", context, topology);
         topology.finish(value.where());
     }
-    if (const auto links = value.find("links")) {
-        for (const JsonReader& entry : links->elements()) read_link(entry, topology);
-    }
+    if (const auto links = value.find("links")) read_links(*links, context, topology);
     topology.finish(value.where());
 }
 
 }  // namespace
 
-void read_overrides(const JsonReader& overrides, Topology& topology) {
+void read_overrides(const JsonReader& overrides, const ReadContext& context, Topology& topology) {
     if (overrides.is_array()) {
         for (const JsonReader& element : overrides.elements()) {
             if (element.is_array()) throw element.error("expected an object with fail, degrade or add");
-            read_overrides(element, topology);
+            read_overrides(element, context, topology);
         }
         return;
     }
     overrides.only_keys({"fail", "degrade", "add"});
     for (const auto& [key, value] : overrides.members()) {
-        if (key == "fail") read_fail(value, topology);
-        else if (key == "degrade") read_degrade(value, topology);
-        else read_add(value, topology);
+        if (key == "fail")
+            read_fail(value, context, topology);
+        else if (key == "degrade")
+            read_degrade(value, context, topology);
+        else
+            read_add(value, context, topology);
     }
 }
 

@@ -5,30 +5,53 @@
 #include <baton/topologies/topology.hpp>
 
 #include <initializer_list>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace baton::topologies {
 
-/// Where a document stands: relative "use" paths start at `folder`, and files may use each other `depth` deep.
+/// What all documents of one reading share: files that were read, and limits so that no input runs for hours
+/// or exhausts memory.
+class ReadState {
+public:
+    /// Counts work (patterns times links, ...); an input error at `place` above some seconds' worth.
+    void spend_work(const JsonReader& place, std::int64_t steps);
+    /// Counts text that is copied to nodes and links; an input error at `place` above 256 MiB.
+    void spend_text(const JsonReader& place, std::int64_t bytes);
+
+    std::map<std::string, std::shared_ptr<const Topology>>
+        used;  ///< hosts by the file or preset they come from
+
+private:
+    std::int64_t work_ = 0, text_ = 0;
+};
+
+/// Where a document stands: relative "use" paths start at `folder`, and files may use each other `depth`
+/// deep.
 struct ReadContext {
     std::string folder = ".";
     int depth = 0;
     bool as_host = false;  ///< ranks without a number go by device, then bus id (see docs/topology.md)
+    std::shared_ptr<ReadState> state = std::make_shared<ReadState>();
 };
+inline constexpr int kMaxUseDepth = 8;
 
 /// A whole document, finished.
 Topology read_document(const JsonReader& root, const ReadContext& context);
 
-/// Nodes of one entry ("gpu{0..7}" makes eight).
-void read_node(const JsonReader& entry, const std::string& default_host, Topology& topology);
-/// Links of one entry: all pairs of `from` and `to`, both directions unless `oneway`.
-void read_link(const JsonReader& entry, Topology& topology);
-/// Properties of a link without its ends: bandwidth, count, latency, kind, mtu, goodput, loss, source, assumed.
-/// `defaults` holds what is not said; its bandwidth 0 makes bandwidth (or goodput) required.
+/// A list of nodes ("gpu{0..7}" makes eight). Ids and ranks that come twice are errors at their place.
+void read_nodes(const JsonReader& list, const std::string& default_host, const ReadContext& context,
+                Topology& topology);
+/// A list of links: all pairs of `from` and `to` of an entry, both directions unless `oneway`. Node ids must
+/// be indexed (`finish`).
+void read_links(const JsonReader& list, const ReadContext& context, Topology& topology);
+/// Properties of a link without its ends: bandwidth, count, latency, kind, mtu, goodput, loss, source,
+/// assumed. `defaults` holds what is not said; its bandwidth 0 makes bandwidth (or goodput) required.
 Link read_link_properties(const JsonReader& entry, Link defaults);
-inline constexpr std::string_view kLinkProperties[] = {"bandwidth", "count", "latency", "kind", "mtu",
+inline constexpr std::string_view kLinkProperties[] = {"bandwidth", "count", "latency", "kind",   "mtu",
                                                        "goodput",   "loss",  "source",  "assumed"};
 /// The keys an object may have, beyond link properties.
 void only_link_keys(const JsonReader& entry, std::initializer_list<std::string_view> more);
@@ -40,7 +63,10 @@ void require_room(const JsonReader& place, const Topology& topology, std::int64_
 std::vector<std::string> expand_braces(const JsonReader& place, const std::string& text);
 
 /// "overrides" of a document, applied to a finished topology.
-void read_overrides(const JsonReader& overrides, Topology& topology);
+void read_overrides(const JsonReader& overrides, const ReadContext& context, Topology& topology);
+/// The checks of `finish` on one element, for errors at its place in a file.
+void check_node(const Node& node, const std::string& where);
+void check_link(const Link& link, const std::string& where);
 /// Links that a pattern names: "ID", "a>b", "a<>b", with '*' as glob. Empty when nothing matches.
 std::vector<int> matching_links(const Topology& topology, std::string_view pattern);
 bool glob_match(std::string_view pattern, std::string_view text);

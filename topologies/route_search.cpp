@@ -21,7 +21,9 @@ struct SourceTable {
     std::vector<bool> settled;
     Heap heap;
 
-    Distance settled_distance(int state) const { return settled[at(state)] ? distance[at(state)] : Distance{}; }
+    Distance settled_distance(int state) const {
+        return settled[at(state)] ? distance[at(state)] : Distance{};
+    }
 };
 
 // Distances to one destination from the nodes of its host (by place in the host) at which traffic may arrive.
@@ -50,7 +52,8 @@ struct RouteSearch::Data {
     void settle_next(SourceTable& table) const;
     // Least distance; `table` is grown until nothing shorter can come.
     Distance least(SourceTable& table, int destination, const HostTable* host);
-    Distance through_entries(const SourceTable& table, int tail, int destination, const HostTable& host) const;
+    Distance through_entries(const SourceTable& table, int tail, int destination,
+                             const HostTable& host) const;
     template <class Visit>
     void for_entry(const SourceTable& table, int link, Visit visit) const;
     // The host table of a destination, or nothing when no link leads into its host.
@@ -69,7 +72,8 @@ struct RouteSearch::Data {
     int question = 0;
 };
 
-RouteSearch::RouteSearch(const Topology& topology, const Forwarding& rules) : data_(std::make_unique<Data>(topology, rules)) {}
+RouteSearch::RouteSearch(const Topology& topology, const Forwarding& rules)
+    : data_(std::make_unique<Data>(topology, rules)) {}
 RouteSearch::~RouteSearch() = default;
 
 SourceTable& RouteSearch::Data::source_table(int rank, const std::vector<int>& nics) {
@@ -143,7 +147,9 @@ HostTable RouteSearch::Data::search_host(int destination, const std::vector<int>
         for (const int link : topology.in_links[at(v)]) {
             const int u = topology.links[at(link)].from;
             if (!rules.step_away(link, true)) continue;
-            if (topology.nodes[at(u)].type == NodeType::nic && !nics.empty() && std::find(nics.begin(), nics.end(), u) == nics.end()) continue;
+            if (topology.nodes[at(u)].type == NodeType::nic && !nics.empty() &&
+                std::find(nics.begin(), nics.end(), u) == nics.end())
+                continue;
             const Distance candidate = reached.plus(rules.cost(link, false));
             Distance& best = table.distance[at(rules.place_in_host(u))];
             if (candidate < best) {
@@ -155,7 +161,8 @@ HostTable RouteSearch::Data::search_host(int destination, const std::vector<int>
     return table;
 }
 
-// Visits the settled states from which `link` leads into the destination's host: visit(state, distance at its head).
+// Visits the settled states from which `link` leads into the destination's host: visit(state, distance at its
+// head).
 template <class Visit>
 void RouteSearch::Data::for_entry(const SourceTable& table, int link, Visit visit) const {
     const int tail = topology.links[at(link)].from;
@@ -163,12 +170,14 @@ void RouteSearch::Data::for_entry(const SourceTable& table, int link, Visit visi
         const int state = state_of(tail, static_cast<Phase>(phase));
         const Distance reached = table.settled_distance(state);
         Phase next;
-        if (!reached.known() || !rules.step(table.source, table.nics, static_cast<Phase>(phase), link, next)) continue;
+        if (!reached.known() || !rules.step(table.source, table.nics, static_cast<Phase>(phase), link, next))
+            continue;
         if (next == Phase::away) visit(state, reached.plus(rules.cost(link, tail == table.source)));
     }
 }
 
-Distance RouteSearch::Data::through_entries(const SourceTable& table, int tail, int destination, const HostTable& host) const {
+Distance RouteSearch::Data::through_entries(const SourceTable& table, int tail, int destination,
+                                            const HostTable& host) const {
     Distance best;
     for (const int link : rules.entry_links(rules.host(destination))) {
         if (tail >= 0 && topology.links[at(link)].from != tail) continue;
@@ -192,14 +201,16 @@ Distance RouteSearch::Data::least(SourceTable& table, int destination, const Hos
     Distance best = reached_directly();
     if (host != nullptr) {
         ++question;
-        for (const int link : rules.entry_links(rules.host(destination))) asked[at(topology.links[at(link)].from)] = question;
+        for (const int link : rules.entry_links(rules.host(destination)))
+            asked[at(topology.links[at(link)].from)] = question;
         best = std::min(best, through_entries(table, -1, destination, *host));
     }
     while (!table.heap.empty() && table.heap.top().first <= best) {
         const int node = table.heap.top().second / kForwardPhases;
         settle_next(table);
         if (node == destination) best = std::min(best, reached_directly());
-        if (host != nullptr && asked[at(node)] == question) best = std::min(best, through_entries(table, node, destination, *host));
+        if (host != nullptr && asked[at(node)] == question)
+            best = std::min(best, through_entries(table, node, destination, *host));
     }
     return best;
 }
@@ -213,8 +224,8 @@ bool RouteSearch::reachable(int source_rank, int destination_rank, const std::ve
 
 namespace {
 
-// Collects the states of all least paths. Keys below `away_offset` are states of the source table, above are nodes
-// of the destination's host.
+// Collects the states of all least paths. Keys below `away_offset` are states of the source table, above are
+// nodes of the destination's host.
 class Collector {
 public:
     struct Edge {
@@ -237,19 +248,22 @@ public:
         std::vector<int> order(nodes_.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
         std::sort(order.begin(), order.end(), [&](int a, int b) {
-            return nodes_[at(a)].hops != nodes_[at(b)].hops ? nodes_[at(a)].hops < nodes_[at(b)].hops : keys_[at(a)] < keys_[at(b)];
+            return nodes_[at(a)].hops != nodes_[at(b)].hops ? nodes_[at(a)].hops < nodes_[at(b)].hops
+                                                            : keys_[at(a)] < keys_[at(b)];
         });
         std::vector<int> position(order.size());
         for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = static_cast<int>(i);
         std::vector<Branches::State> states;
         for (const int i : order) states.push_back(std::move(nodes_[at(i)]));
         std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.link < b.link; });
-        for (const Edge& e : edges_) states[at(position[at(e.from)])].out.push_back({e.link, position[at(e.to)], 0});
+        for (const Edge& e : edges_)
+            states[at(position[at(e.from)])].out.push_back({e.link, position[at(e.to)], 0});
         std::vector<double> behind(states.size(), 0);
         for (std::size_t i = states.size(); i-- > 0;) {
             if (states[i].node == destination) behind[i] = 1e300;
             for (Branch& branch : states[i].out) {
-                branch.capacity = std::min(topology.links[at(branch.link)].capacity().value(), behind[at(branch.to)]);
+                branch.capacity =
+                    std::min(topology.links[at(branch.link)].capacity().value(), behind[at(branch.to)]);
                 behind[i] += branch.capacity;
             }
         }
@@ -277,9 +291,13 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
     if (!result.reachable()) return result;
     const std::int64_t away = static_cast<std::int64_t>(table.distance.size());
     Collector collector;
-    const auto outside = [&](int state) { return collector.state(state, state / kForwardPhases, table.distance[at(state)].hops); };
+    const auto outside = [&](int state) {
+        return collector.state(state, state / kForwardPhases, table.distance[at(state)].hops);
+    };
     const auto rest = [&](int node) { return host->distance[at(rules.place_in_host(node))]; };
-    const auto inside = [&](int node) { return collector.state(away + node, node, result.length.hops - rest(node).hops); };
+    const auto inside = [&](int node) {
+        return collector.state(away + node, node, result.length.hops - rest(node).hops);
+    };
     for (int phase = 0; phase < kForwardPhases; ++phase) {
         const int state = state_of(destination, static_cast<Phase>(phase));
         if (table.settled_distance(state) == result.length) outside(state);
@@ -289,7 +307,8 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
             const int head = topology.links[at(link)].to;
             if (!rest(head).known()) continue;
             data_->for_entry(table, link, [&](int state, Distance entered) {
-                const Distance whole{entered.picoseconds + rest(head).picoseconds, entered.hops + rest(head).hops};
+                const Distance whole{entered.picoseconds + rest(head).picoseconds,
+                                     entered.hops + rest(head).hops};
                 if (whole == result.length) collector.edge(outside(state), inside(head), link);
             });
         }
@@ -304,7 +323,8 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
                 const int head = topology.links[at(link)].to;
                 if (!rules.step_away(link, true) || !rest(head).known()) continue;
                 if (head != destination && topology.nodes[at(head)].type == NodeType::nic) continue;
-                if (rest(head).plus(rules.cost(link, false)) == rest(node)) collector.edge(static_cast<int>(i), inside(head), link);
+                if (rest(head).plus(rules.cost(link, false)) == rest(node))
+                    collector.edge(static_cast<int>(i), inside(head), link);
             }
             continue;
         }
@@ -315,9 +335,12 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
                 const int before = state_of(tail, static_cast<Phase>(phase));
                 const Distance reached = table.settled_distance(before);
                 Phase next;
-                if (!reached.known() || !rules.step(table.source, table.nics, static_cast<Phase>(phase), link, next)) continue;
+                if (!reached.known() ||
+                    !rules.step(table.source, table.nics, static_cast<Phase>(phase), link, next))
+                    continue;
                 if (next != phase_of(state)) continue;
-                if (reached.plus(rules.cost(link, tail == table.source)) != table.distance[at(state)]) continue;
+                if (reached.plus(rules.cost(link, tail == table.source)) != table.distance[at(state)])
+                    continue;
                 collector.edge(outside(before), static_cast<int>(i), link);
             }
         }

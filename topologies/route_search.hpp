@@ -16,8 +16,8 @@ struct Branch {
     double capacity = 0;
 };
 
-/// All least-latency paths between two ranks as a graph of states (node, phase) in order of distance: state 0 is
-/// the source, the last the destination.
+/// All least-latency paths between two ranks as a graph of states (node, phase) in order of distance: state 0
+/// is the source, the last the destination.
 struct Branches {
     struct State {
         int node = -1;
@@ -29,8 +29,8 @@ struct Branches {
     bool reachable() const { return length.known(); }
 };
 
-/// Dijkstra per source, grown only as far as asked and kept for the next questions (a bounded number of sources),
-/// plus a search backward inside the destination's host.
+/// Dijkstra per source, grown only as far as asked and kept for the next questions (a bounded number of
+/// sources), plus a search backward inside the destination's host.
 class RouteSearch {
 public:
     RouteSearch(const Topology& topology, const Forwarding& rules);
@@ -48,6 +48,7 @@ private:
 };
 
 /// See Routes::via.
-Route route_via(const Topology& topology, const Forwarding& rules, int source_rank, int destination_rank, const std::string& path);
+Route route_via(const Topology& topology, const Forwarding& rules, int source_rank, int destination_rank,
+                const std::string& path);
 
 }  // namespace baton::topologies

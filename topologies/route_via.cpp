@@ -1,8 +1,8 @@
 #include <baton/base/error.hpp>
 #include <baton/topologies/route_search.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace baton::topologies {
 namespace {
@@ -34,7 +34,8 @@ std::vector<Named> split(const Topology& topology, const std::string& path) {
         }
         if (found.node < 0 && found.link < 0) {
             const std::string rest = path.substr(begin, 60);
-            throw input_error(fmt::format("'{}' is neither a node nor a link of {}", rest.substr(0, rest.find('/')), topology.name),
+            throw input_error(fmt::format("'{}' is neither a node nor a link of {}",
+                                          rest.substr(0, rest.find('/')), topology.name),
                               "via " + path.substr(0, 120), "write node ids or link ids joined by '/'");
         }
         named.push_back(found);
@@ -47,7 +48,12 @@ std::vector<Named> split(const Topology& topology, const std::string& path) {
 class Walk {
 public:
     Walk(const Topology& topology, const Forwarding& rules, int source, const std::string& path)
-        : topology_(topology), rules_(rules), source_(source), node_(source), phase_(rules.start(source)), path_(path) {
+        : topology_(topology),
+          rules_(rules),
+          source_(source),
+          node_(source),
+          phase_(rules.start(source)),
+          path_(path) {
         route_.reachable = true;
     }
 
@@ -58,11 +64,14 @@ public:
         std::vector<int> links;
         for (const int link : topology_.out_links[at(node_)]) {
             if (topology_.links[at(link)].to != next) continue;
-            if (!links.empty() && topology_.links[at(link)].latency > topology_.links[at(links[0])].latency) continue;
-            if (!links.empty() && topology_.links[at(link)].latency < topology_.links[at(links[0])].latency) links.clear();
+            if (!links.empty() && topology_.links[at(link)].latency > topology_.links[at(links[0])].latency)
+                continue;
+            if (!links.empty() && topology_.links[at(link)].latency < topology_.links[at(links[0])].latency)
+                links.clear();
             links.push_back(link);
         }
-        if (links.empty()) throw bad(fmt::format("no link leads from '{}' to '{}'", topology_.nodes[at(node_)].id, name));
+        if (links.empty())
+            throw bad(fmt::format("no link leads from '{}' to '{}'", topology_.nodes[at(node_)].id, name));
         cross(links);
     }
     void over(int link, const std::string& name) {
@@ -89,7 +98,8 @@ private:
         phase_ = next;
         double total = 0;
         for (const int link : links) total += topology_.links[at(link)].capacity().value();
-        for (const int link : links) route_.links.push_back({link, topology_.links[at(link)].capacity().value() / total});
+        for (const int link : links)
+            route_.links.push_back({link, topology_.links[at(link)].capacity().value() / total});
         route_.latency = route_.latency + rules_.cost(links[0], node_ == source_);
         ++route_.hops;
         node_ = topology_.links[at(links[0])].to;
@@ -111,14 +121,19 @@ private:
 
 }  // namespace
 
-Route route_via(const Topology& topology, const Forwarding& rules, int source_rank, int destination_rank, const std::string& path) {
-    const int source = topology.rank_nodes[at(source_rank)], destination = topology.rank_nodes[at(destination_rank)];
+Route route_via(const Topology& topology, const Forwarding& rules, int source_rank, int destination_rank,
+                const std::string& path) {
+    const int source = topology.rank_nodes[at(source_rank)],
+              destination = topology.rank_nodes[at(destination_rank)];
     Walk walk(topology, rules, source, path);
     const std::vector<Named> named = split(topology, path);
     for (std::size_t i = 0; i < named.size(); ++i) {
-        if (named[i].link >= 0) walk.over(named[i].link, named[i].id);
-        else if (named[i].node != walk.node()) walk.to(named[i].node, named[i].id);
-        else if (i != 0 && named[i - 1].link < 0) throw walk.bad(fmt::format("'{}' comes twice in a row", named[i].id));
+        if (named[i].link >= 0)
+            walk.over(named[i].link, named[i].id);
+        else if (named[i].node != walk.node())
+            walk.to(named[i].node, named[i].id);
+        else if (i != 0 && named[i - 1].link < 0)
+            throw walk.bad(fmt::format("'{}' comes twice in a row", named[i].id));
     }
     if (walk.node() != destination) walk.to(destination, topology.nodes[at(destination)].id);
     return walk.take();

@@ -5,9 +5,9 @@
 #include <baton/topologies/host_nics.hpp>
 #include <baton/topologies/route_search.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
-#include <fmt/format.h>
 #include <map>
 #include <unordered_map>
 
@@ -25,7 +25,8 @@ std::uint64_t mix(std::uint64_t x) {
 
 std::string rank_list(const std::vector<int>& ranks) {
     std::string text;
-    for (std::size_t i = 0; i < ranks.size() && i < 8; ++i) text += fmt::format("{}{}", i ? ", " : "", ranks[i]);
+    for (std::size_t i = 0; i < ranks.size() && i < 8; ++i)
+        text += fmt::format("{}{}", i ? ", " : "", ranks[i]);
     if (ranks.size() > 8) text += fmt::format(" and {} more", ranks.size() - 8);
     return text;
 }
@@ -42,11 +43,13 @@ NamedPolicy parse_policy(std::string_view text) {
         const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
         if (status == std::errc() && end == digits.data() + digits.size()) return {RoutePolicy::ecmp, seed};
     }
-    throw input_error(fmt::format("unknown routing policy '{}'", text.substr(0, 40)), {}, "use spread, static or ecmp:SEED");
+    throw input_error(fmt::format("unknown routing policy '{}'", text.substr(0, 40)), {},
+                      "use spread, static or ecmp:SEED");
 }
 
 struct Routes::Data {
-    Data(const Topology& t, RoutePolicy p, std::uint64_t s) : topology(t), policy(p), seed(s), rules(t), search(t, rules) {
+    Data(const Topology& t, RoutePolicy p, std::uint64_t s)
+        : topology(t), policy(p), seed(s), rules(t), search(t, rules) {
         nics.resize(topology.rank_nodes.size());
         nics_known.assign(static_cast<std::size_t>(rules.host_count()), false);
     }
@@ -59,7 +62,8 @@ struct Routes::Data {
     void learn_nics(int host) {
         if (nics_known[at(host)]) return;
         nics_known[at(host)] = true;
-        for (auto& [rank, own] : assign_nics(topology, rules, host, warnings)) nics[at(rank)] = std::move(own);
+        for (auto& [rank, own] : assign_nics(topology, rules, host, warnings))
+            nics[at(rank)] = std::move(own);
     }
     void check_rank(int rank) const {
         if (rank < 0 || rank >= topology.rank_count()) {
@@ -74,7 +78,8 @@ struct Routes::Data {
         return found;
     }
     bool reachable(int source, int destination) {
-        return source == destination || search.reachable(source, destination, nics_of(source), nics_of(destination)) ||
+        return source == destination ||
+               search.reachable(source, destination, nics_of(source), nics_of(destination)) ||
                search.reachable(source, destination, {}, {});
     }
     Route make(int source, int destination, int channel);
@@ -96,9 +101,11 @@ int Routes::Data::choose(const Branches& found, int state, std::uint64_t flow) c
     const std::vector<Branch>& out = found.states[at(state)].out;
     const auto link = [&](const Branch& b) -> const Link& { return topology.links[at(b.link)]; };
     if (out.size() < 2 || policy == RoutePolicy::spread) return -1;
-    if (std::all_of(out.begin(), out.end(), [&](const Branch& b) { return stripes(link(b).kind); })) return -1;
+    if (std::all_of(out.begin(), out.end(), [&](const Branch& b) { return stripes(link(b).kind); }))
+        return -1;
     if (policy == RoutePolicy::fixed) {
-        const auto first = std::min_element(out.begin(), out.end(), [](const Branch& a, const Branch& b) { return a.link < b.link; });
+        const auto first = std::min_element(out.begin(), out.end(),
+                                            [](const Branch& a, const Branch& b) { return a.link < b.link; });
         return static_cast<int>(first - out.begin());
     }
     std::uint64_t units = 0;
@@ -123,8 +130,9 @@ Route Routes::Data::make(int source, int destination, int channel) {
     route.reachable = true;
     route.latency = {found.length.picoseconds};
     route.hops = found.length.hops;
-    const std::uint64_t flow = mix(seed ^ mix(static_cast<std::uint64_t>(source) << 32 ^ static_cast<std::uint64_t>(destination) ^
-                                              mix(static_cast<std::uint64_t>(channel))));
+    const std::uint64_t flow =
+        mix(seed ^ mix(static_cast<std::uint64_t>(source) << 32 ^ static_cast<std::uint64_t>(destination) ^
+                       mix(static_cast<std::uint64_t>(channel))));
     std::vector<double> share(found.states.size(), 0);
     share[0] = 1;
     // States stand in order of distance, so one pass carries everything to the destination.
@@ -146,8 +154,10 @@ Route Routes::Data::make(int source, int destination, int channel) {
     std::vector<LinkShare> merged;
     for (const LinkShare& l : route.links) {
         const auto [place, fresh] = first.emplace(l.link, merged.size());
-        if (fresh) merged.push_back(l);
-        else merged[place->second].share += l.share;
+        if (fresh)
+            merged.push_back(l);
+        else
+            merged[place->second].share += l.share;
     }
     route.links = std::move(merged);
     return route;
@@ -174,7 +184,8 @@ const Route& Routes::between(int source_rank, int destination_rank, int channel)
     data_->check_rank(source_rank);
     data_->check_rank(destination_rank);
     if (data_->policy != RoutePolicy::ecmp) channel = 0;
-    auto& channels = data_->cache[static_cast<std::uint64_t>(source_rank) << 32 | static_cast<std::uint64_t>(destination_rank)];
+    auto& channels = data_->cache[static_cast<std::uint64_t>(source_rank) << 32 |
+                                  static_cast<std::uint64_t>(destination_rank)];
     const auto found = channels.find(channel);
     if (found != channels.end()) return found->second;
     return channels.emplace(channel, data_->make(source_rank, destination_rank, channel)).first->second;
@@ -189,9 +200,11 @@ void Routes::require_connected(const std::vector<int>& ranks) const {
         }
         if (lost.empty()) continue;
         const Topology& t = data_->topology;
-        throw input_error(fmt::format("rank {} ({}) cannot reach {} {}, for example {}", source, t.nodes[at(t.rank_nodes[at(source)])].id,
-                                      lost.size() == 1 ? "rank" : "ranks", rank_list(lost), t.nodes[at(t.rank_nodes[at(lost.front())])].id),
-                          t.name, "GPUs do not forward: add a link or a switch, or use an algorithm that relays");
+        throw input_error(
+            fmt::format("rank {} ({}) cannot reach {} {}, for example {}", source,
+                        t.nodes[at(t.rank_nodes[at(source)])].id, lost.size() == 1 ? "rank" : "ranks",
+                        rank_list(lost), t.nodes[at(t.rank_nodes[at(lost.front())])].id),
+            t.name, "GPUs do not forward: add a link or a switch, or use an algorithm that relays");
     }
 }
 

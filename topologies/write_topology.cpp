@@ -32,8 +32,10 @@ Json with_provenance(Json value, const Provenance& provenance) {
 Json node_json(const Node& node) {
     Json out = {{"id", node.id}, {"type", to_string(node.type)}};
     if (!node.host.empty()) out["host"] = node.host;
-    if (node.rank >= 0) out["rank"] = node.rank;
-    else if (node.type == NodeType::gpu) out["rank"] = nullptr;
+    if (node.rank >= 0)
+        out["rank"] = node.rank;
+    else if (node.type == NodeType::gpu)
+        out["rank"] = nullptr;
     if (node.latency > Time{}) out["latency"] = time_text(node.latency);
     if (node.buffer > Bytes{}) out["buffer"] = to_string(node.buffer);
     if (node.multicast) out["multicast"] = true;
@@ -45,17 +47,23 @@ Json node_json(const Node& node) {
 
 // True when `b` is what reading `a` without "oneway" adds.
 bool is_back_of(const Topology& topology, const Link& a, const Link& b) {
-    const auto id = [&](int node) -> const std::string& { return topology.nodes[static_cast<std::size_t>(node)].id; };
+    const auto id = [&](int node) -> const std::string& {
+        return topology.nodes[static_cast<std::size_t>(node)].id;
+    };
     const std::string plain = id(a.from) + ">" + id(a.to), back = id(a.to) + ">" + id(a.from);
-    const bool ids = a.id.rfind(plain, 0) == 0 ? b.id == back + a.id.substr(plain.size()) : b.id == a.id + "~";
-    return ids && a.from == b.to && a.to == b.from && a.count == b.count && a.bandwidth == b.bandwidth && a.goodput == b.goodput &&
-           a.latency == b.latency && a.kind == b.kind && a.mtu == b.mtu && a.loss == b.loss;
+    const bool ids =
+        a.id.rfind(plain, 0) == 0 ? b.id == back + a.id.substr(plain.size()) : b.id == a.id + "~";
+    return ids && a.from == b.to && a.to == b.from && a.count == b.count && a.bandwidth == b.bandwidth &&
+           a.goodput == b.goodput && a.latency == b.latency && a.kind == b.kind && a.mtu == b.mtu &&
+           a.loss == b.loss;
 }
 
 Json link_json(const Topology& topology, const Link& link, bool oneway) {
-    const std::string &from = topology.nodes[static_cast<std::size_t>(link.from)].id, &to = topology.nodes[static_cast<std::size_t>(link.to)].id;
+    const std::string &from = topology.nodes[static_cast<std::size_t>(link.from)].id,
+                      &to = topology.nodes[static_cast<std::size_t>(link.to)].id;
     Json out = {{"from", from}, {"to", to}};
-    // A numbered id ("a>b#2") is written too when the direction stands alone: its place in the numbering may be lost.
+    // A numbered id ("a>b#2") is written too when the direction stands alone: its place in the numbering may
+    // be lost.
     const bool plain = link.id == from + ">" + to;
     if (!plain && (oneway || link.id.rfind(from + ">" + to + "#", 0) != 0)) out["id"] = link.id;
     if (link.count != 1) out["count"] = link.count;
@@ -74,17 +82,21 @@ Json links_json(const Topology& topology) {
     std::map<std::string, int> used;
     Json links = Json::array();
     const auto numbered_alike = [&](const Link& link) {
-        const std::string plain = topology.nodes[static_cast<std::size_t>(link.from)].id + ">" + topology.nodes[static_cast<std::size_t>(link.to)].id;
+        const std::string plain = topology.nodes[static_cast<std::size_t>(link.from)].id + ">" +
+                                  topology.nodes[static_cast<std::size_t>(link.to)].id;
         if (link.id.rfind(plain, 0) != 0) return true;
         const int number = used[plain] + 1;
         return link.id == (number == 1 ? plain : fmt::format("{}#{}", plain, number));
     };
     const auto count = [&](const Link& link) {
-        ++used[topology.nodes[static_cast<std::size_t>(link.from)].id + ">" + topology.nodes[static_cast<std::size_t>(link.to)].id];
+        ++used[topology.nodes[static_cast<std::size_t>(link.from)].id + ">" +
+               topology.nodes[static_cast<std::size_t>(link.to)].id];
     };
     for (std::size_t i = 0; i < topology.links.size(); ++i) {
         const Link& link = topology.links[i];
-        const bool pair = i + 1 < topology.links.size() && is_back_of(topology, link, topology.links[i + 1]) && numbered_alike(link) && numbered_alike(topology.links[i + 1]);
+        const bool pair = i + 1 < topology.links.size() &&
+                          is_back_of(topology, link, topology.links[i + 1]) && numbered_alike(link) &&
+                          numbered_alike(topology.links[i + 1]);
         links.push_back(link_json(topology, link, !pair));
         count(link);
         if (pair) count(topology.links[++i]);
@@ -103,14 +115,17 @@ std::string to_json(const Topology& topology) {
         document["limits"] = Json::array();
         for (const Limit& limit : topology.limits) {
             Json links = Json::array();
-            for (const int link : limit.links) links.push_back(topology.links[static_cast<std::size_t>(link)].id);
-            document["limits"].push_back({{"id", limit.id}, {"links", links}, {"bandwidth", rate_text(limit.bandwidth)}});
+            for (const int link : limit.links)
+                links.push_back(topology.links[static_cast<std::size_t>(link)].id);
+            document["limits"].push_back(
+                {{"id", limit.id}, {"links", links}, {"bandwidth", rate_text(limit.bandwidth)}});
         }
     }
     const Machine& machine = topology.machine;
     if (machine.launch > Time{}) document["machine"]["launch"] = time_text(machine.launch);
     if (machine.reduction > Rate{}) document["machine"]["reduction"] = rate_text(machine.reduction);
-    for (const auto& [key, latency] : machine.step_latency) document["machine"]["step_latency"][key] = time_text(latency);
+    for (const auto& [key, latency] : machine.step_latency)
+        document["machine"]["step_latency"][key] = time_text(latency);
     return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
