@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/synth/fixed_patterns.hpp>
+#include <baton/synth/forest.hpp>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,8 @@ namespace baton::synth {
 namespace {
 
 using topologies::Topology;
+
+constexpr std::int64_t kMostTrees = 64;
 
 // Steps up to which a candidate is fully followed by verification within a second or so.
 ir::VerifyOptions verification() {
@@ -37,7 +40,11 @@ public:
                               "--algorithm", "known: " + names);
         }
         for (const SynthesizerInfo& info : known) {
-            if (all || info.name == options_.algorithm) pattern(info.name);
+            if (!all && info.name != options_.algorithm) continue;
+            if (info.name == "forest")
+                packed_trees();
+            else
+                pattern(info.name);
         }
         return std::move(list_);
     }
@@ -54,6 +61,25 @@ private:
             return;
         }
         add(name, "", fixed_pattern(name, options));
+    }
+
+    // One tree per root (few steps, shallow) and as many as it takes (full rate).
+    void packed_trees() {
+        std::int64_t before = 0;
+        for (const std::int64_t most : {std::int64_t{1}, kMostTrees}) {
+            try {
+                ForestAlgorithm made = forest(topology_, collective_, most, options_.policy, options_.seed);
+                if (made.trees_per_root == before) continue;
+                before = made.trees_per_root;
+                add("forest",
+                    fmt::format("{} tree{} per root, depth {}", before, before == 1 ? "" : "s", made.depth),
+                    std::move(made.algorithm));
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::input) throw;
+                list_.refusals.push_back({"forest", error.message()});
+                return;
+            }
+        }
     }
 
     void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm) {
@@ -87,6 +113,8 @@ private:
 std::vector<SynthesizerInfo> synthesizers() {
     std::vector<SynthesizerInfo> list;
     for (const PatternInfo& pattern : fixed_patterns()) list.push_back({pattern.name, pattern.summary});
+    list.push_back(
+        {"forest", "spanning trees packed so that every link is at work: best rate on any topology"});
     return list;
 }
 

@@ -1,0 +1,46 @@
+// What ranks can send each other directly: the graph on which trees are packed.
+#pragma once
+
+#include <baton/topologies/routes.hpp>
+#include <baton/topologies/topology.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace baton::synth {
+
+/// A pair of ranks with a route, and the rate that it is given (bytes per second).
+struct RankEdge {
+    int from = -1, to = -1;
+    double rate = 0;
+    Time latency{};
+};
+
+/// Pairs of ranks with rates that all links and joint limits can carry at once. Links shared by several pairs
+/// (ports of switches, NICs, trunks) are divided max-min fairly by weight. Which pairs: all within a host;
+/// between hosts those with the least latency from a rank to the other host or to a rank from the other host
+/// (on rails, the ranks of one rail).
+class RankGraph {
+public:
+    /// Routes of the first `ranks` ranks. Throws an input error when a limit of 2048 ranks is exceeded.
+    RankGraph(const topologies::Topology& topology, int ranks, topologies::RoutePolicy policy,
+              std::uint64_t seed);
+
+    int ranks() const { return ranks_; }
+    const std::vector<RankEdge>& edges() const { return edges_; }
+    /// Divides shared links anew; `weights` has one positive number per edge.
+    void share(const std::vector<double>& weights);
+    /// True when every rank reaches every other over these edges.
+    bool connected() const;
+    /// All edges turned round.
+    std::vector<RankEdge> turned() const;
+
+private:
+    int ranks_;
+    std::vector<RankEdge> edges_;
+    std::vector<std::vector<topologies::LinkShare>>
+        uses_;                      // per edge: resources (links, then limits) and shares
+    std::vector<double> capacity_;  // per resource
+};
+
+}  // namespace baton::synth

@@ -1,0 +1,277 @@
+#include <baton/synth/tree_packing.hpp>
+
+#include <baton/base/error.hpp>
+#include <baton/synth/cut_search.hpp>
+#include <baton/synth/max_flow.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+
+namespace baton::synth {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+constexpr std::int64_t kInfinite = INT64_MAX / 8;
+
+struct Work {
+    std::int64_t left = 0;
+    void spend(std::int64_t amount) {
+        left -= amount;
+        if (left < 0)
+            throw input_error("packing trees takes more than its work limit on this topology", {},
+                              "choose another algorithm");
+    }
+};
+
+// Whether k trees per root fit into integer capacities.
+class Feasibility {
+public:
+    Feasibility(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots, Work& work)
+        : ranks_(ranks), edges_(edges), roots_(roots), flow_(ranks + 1), work_(work) {
+        for (const RankEdge& edge : edges) flow_.add(edge.from, edge.to, 0);
+        for (const int root : roots) flow_.add(ranks, root, 0);
+    }
+    bool operator()(const std::vector<std::int64_t>& capacity, std::int64_t k) {
+        for (std::size_t e = 0; e < edges_.size(); ++e) flow_.set_capacity(static_cast<int>(e), capacity[e]);
+        for (std::size_t i = 0; i < roots_.size(); ++i)
+            flow_.set_capacity(static_cast<int>(edges_.size() + i), k);
+        const std::int64_t wanted = k * static_cast<std::int64_t>(roots_.size());
+        int holder = -1;
+        // The vertex that failed last is asked first.
+        for (int i = 0; i < ranks_; ++i) {
+            const int v = (suspect_ + i) % ranks_;
+            if (roots_.size() == 1 && v == roots_.front()) continue;
+            work_.spend(static_cast<std::int64_t>(edges_.size()));
+            const std::int64_t reached =
+                holder < 0 ? flow_.run(ranks_, v, wanted) : flow_.move(holder, v, wanted);
+            if (reached < wanted) {
+                suspect_ = v;
+                return false;
+            }
+            holder = v;
+        }
+        return true;
+    }
+
+private:
+    int ranks_;
+    const std::vector<RankEdge>& edges_;
+    const std::vector<int>& roots_;
+    MaxFlow<std::int64_t> flow_;
+    Work& work_;
+    int suspect_ = 0;
+};
+
+std::vector<std::int64_t> scaled(const std::vector<RankEdge>& edges, double u) {
+    std::vector<std::int64_t> capacity;
+    for (const RankEdge& edge : edges)
+        capacity.push_back(static_cast<std::int64_t>(std::floor(edge.rate * u * (1 + 1e-9) + 1e-9)));
+    return capacity;
+}
+
+// A tree in growth. While it has no edge it is only its root.
+struct Batch {
+    int root = -1;
+    std::int64_t multiplicity = 0;
+    std::vector<int> vertices;
+    std::vector<char> holds;
+    std::vector<std::pair<int, int>> edges;
+};
+
+class Packer {
+public:
+    Packer(int ranks, const std::vector<RankEdge>& edges, std::vector<std::int64_t> capacity, Work& work)
+        : ranks_(ranks), edges_(edges), capacity_(std::move(capacity)), out_(at(ranks)), work_(work) {
+        for (std::size_t e = 0; e < edges.size(); ++e) {
+            if (capacity_[e] > 0) out_[at(edges[e].from)].push_back(static_cast<int>(e));
+        }
+        for (int v = 0; v < ranks; ++v) {
+            // Short ways first; among equals the next rank round the machine, so that load spreads.
+            std::stable_sort(out_[at(v)].begin(), out_[at(v)].end(), [&](int a, int b) {
+                const auto key = [&](int e) {
+                    return std::pair(edges_[at(e)].latency, (edges_[at(e)].to - v + ranks_) % ranks_);
+                };
+                return key(a) < key(b);
+            });
+        }
+    }
+
+    std::vector<PackedTree> pack(const std::vector<int>& roots, std::int64_t k) {
+        for (const int root : roots) {
+            Batch batch;
+            batch.root = root;
+            batch.multiplicity = k;
+            batch.vertices = {root};
+            batch.holds.assign(at(ranks_), 0);
+            batch.holds[at(root)] = 1;
+            waiting_.push_back(std::move(batch));
+        }
+        std::vector<PackedTree> trees;
+        while (!waiting_.empty()) {
+            Batch batch = std::move(waiting_.front());
+            waiting_.pop_front();
+            grow(batch);
+            trees.push_back({batch.root, batch.multiplicity, std::move(batch.edges)});
+        }
+        std::stable_sort(trees.begin(), trees.end(), [&](const PackedTree& a, const PackedTree& b) {
+            return std::find(roots.begin(), roots.end(), a.root) <
+                   std::find(roots.begin(), roots.end(), b.root);
+        });
+        return trees;
+    }
+
+private:
+    void grow(Batch& batch) {
+        prepare();
+        for (std::size_t i = 0; i < batch.vertices.size() && batch.vertices.size() < at(ranks_); ++i) {
+            const int x = batch.vertices[i];
+            for (const int e : out_[at(x)]) {
+                const int y = edges_[at(e)].to;
+                if (batch.holds[at(y)] || capacity_[at(e)] == 0) continue;
+                const std::int64_t amount = room(e, batch.multiplicity);
+                if (amount == 0) continue;
+                if (amount < batch.multiplicity) {
+                    Batch rest = batch;
+                    rest.multiplicity = batch.multiplicity - amount;
+                    batch.multiplicity = amount;
+                    waiting_.push_front(std::move(rest));
+                    prepare();
+                }
+                batch.edges.push_back({x, y});
+                batch.vertices.push_back(y);
+                batch.holds[at(y)] = 1;
+                capacity_[at(e)] -= amount;
+                flow_->set_capacity(e, capacity_[at(e)]);
+            }
+        }
+        if (batch.vertices.size() < at(ranks_))
+            throw internal_error("a tree of a feasible packing could not be completed");
+    }
+
+    // The flow network of the batches that wait: vertex P gives each of them its multiplicity.
+    void prepare() {
+        const int p = ranks_;
+        flow_ = std::make_unique<MaxFlow<std::int64_t>>(ranks_ + 1 + static_cast<int>(waiting_.size()));
+        arcs_ = static_cast<std::int64_t>(edges_.size());
+        for (std::size_t e = 0; e < edges_.size(); ++e)
+            flow_->add(edges_[e].from, edges_[e].to, capacity_[e]);
+        for (int v = 0; v < ranks_; ++v) flow_->add(v, p, 0);
+        needed_ = 0;
+        std::vector<std::int64_t> alone(at(ranks_), 0);
+        int extra = ranks_ + 1;
+        for (const Batch& batch : waiting_) {
+            needed_ += batch.multiplicity;
+            if (batch.vertices.size() == 1) {
+                alone[at(batch.root)] += batch.multiplicity;
+                continue;
+            }
+            flow_->add(p, extra, batch.multiplicity);
+            for (const int v : batch.vertices) flow_->add(extra, v, kInfinite);
+            arcs_ += static_cast<std::int64_t>(batch.vertices.size());
+            ++extra;
+        }
+        for (int v = 0; v < ranks_; ++v) {
+            if (alone[at(v)] > 0) flow_->add(p, v, alone[at(v)]);
+        }
+    }
+
+    // How many of the batch's trees may take edge e so that all others can still be completed.
+    std::int64_t room(int e, std::int64_t multiplicity) {
+        const int x = edges_[at(e)].from, y = edges_[at(e)].to;
+        const std::int64_t most = std::min(capacity_[at(e)], multiplicity);
+        const int to_p = static_cast<int>(edges_.size()) + x;
+        work_.spend(arcs_);
+        flow_->set_capacity(to_p, kInfinite);
+        const std::int64_t flow = flow_->run(x, y, needed_ + most);
+        flow_->set_capacity(to_p, 0);
+        return std::max<std::int64_t>(0, std::min(most, flow - needed_));
+    }
+
+    int ranks_;
+    const std::vector<RankEdge>& edges_;
+    std::vector<std::int64_t> capacity_;
+    std::vector<std::vector<int>> out_;
+    std::deque<Batch> waiting_;
+    std::unique_ptr<MaxFlow<std::int64_t>> flow_;
+    std::int64_t needed_ = 0, arcs_ = 0;
+    Work& work_;
+};
+
+}  // namespace
+
+double forest_optimum(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
+                      std::vector<char>* critical) {
+    CapacityGraph graph;
+    graph.node_count = graph.vertices = ranks;
+    graph.out.resize(at(ranks));
+    graph.in.resize(at(ranks));
+    double largest = 0;
+    for (const RankEdge& edge : edges) largest = std::max(largest, edge.rate);
+    const double unit = largest / (1 << 20);
+    for (const RankEdge& edge : edges) {
+        const auto capacity = static_cast<std::int64_t>(std::floor(edge.rate / unit + 1e-6));
+        if (capacity == 0) continue;
+        graph.out[at(edge.from)].push_back(static_cast<int>(graph.arcs.size()));
+        graph.in[at(edge.to)].push_back(static_cast<int>(graph.arcs.size()));
+        graph.arcs.push_back({edge.from, edge.to, capacity, static_cast<int>(graph.arcs.size()), -1});
+        graph.total += capacity;
+    }
+    std::vector<int> sinks;
+    for (int v = 0; v < ranks; ++v) {
+        if (roots.size() > 1 || v != roots.front()) sinks.push_back(v);
+    }
+    BestArgument best;
+    std::int64_t work = INT64_MAX;
+    raise_to_worst_cut(graph, roots, sinks, nullptr, work, best);
+    if (critical != nullptr) *critical = best.inside;
+    return static_cast<double>(best.demand) / (static_cast<double>(best.capacity) * unit);
+}
+
+Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
+                   const ForestOptions& options) {
+    Forest forest;
+    if (ranks == 1) {
+        forest.per_root = 1;
+        forest.trees.push_back({roots.front(), 1, {}});
+        return forest;
+    }
+    Work work{options.work};
+    forest.optimum = forest_optimum(ranks, edges, roots);
+    Feasibility fits(ranks, edges, roots, work);
+    double best_time = INFINITY, best_u = 0;
+    for (std::int64_t k = 1; k <= options.most_per_root; ++k) {
+        // U in seconds: trees that an edge of rate r carries are floor(U r).
+        const double kd = static_cast<double>(k);
+        double low = forest.optimum * kd * (1 - 1e-9), high = best_time * kd;
+        if (fits(scaled(edges, low * (1 + 2e-6)), k)) {
+            high = low * (1 + 2e-6);
+        } else {
+            if (!std::isfinite(high)) {
+                high = low * 2;
+                while (!fits(scaled(edges, high), k)) high *= 2;
+            } else if (!fits(scaled(edges, high * (1 - 1e-6)), k)) {
+                continue;
+            }
+            while (high / low > 1 + 1e-6) {
+                const double middle = std::sqrt(low * high);
+                (fits(scaled(edges, middle), k) ? high : low) = middle;
+            }
+        }
+        if (high / kd < best_time) {
+            best_time = high / kd;
+            best_u = high;
+            forest.per_root = k;
+        }
+        if (best_time <= forest.optimum * (1 + options.tolerance)) break;
+    }
+    forest.seconds_per_byte = best_time;
+    forest.trees = Packer(ranks, edges, scaled(edges, best_u), work).pack(roots, forest.per_root);
+    return forest;
+}
+
+}  // namespace baton::synth
