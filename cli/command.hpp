@@ -11,7 +11,8 @@ class App;
 
 namespace baton::cli {
 
-/// One command ("baton topo", "baton sim", ...). Help text, examples and the table of commands come from here.
+/// One command ("baton topo", "baton sim", ...). Help text, examples and the table of commands come from
+/// here.
 class Command {
 public:
     virtual ~Command() = default;
@@ -22,8 +23,8 @@ public:
     virtual std::vector<std::string> examples() const = 0;
     /// Declares options and subcommands; members of the command hold the values.
     virtual void declare(CLI::App& app) = 0;
-    /// Does the work. Prints a short table to standard output, or JSON when `json` is set; the last line of the
-    /// table is the next command to type. Returns the exit code; throws baton::Error.
+    /// Does the work. Prints a short table to standard output, or JSON when `json` is set; the last line of
+    /// the table is the next command to type. Returns the exit code; throws baton::Error.
     virtual int run() = 0;
 
     bool json = false;  ///< --json, declared by main for every command
@@ -54,5 +55,9 @@ public:
 private:
     std::vector<std::vector<std::string>> rows_;
 };
+
+/// A paragraph in lines of at most 100 columns: `label` in front of the first, the others indented by its
+/// width. Ends with a line break.
+std::string paragraph(const std::string& label, const std::string& text);
 
 }  // namespace baton::cli

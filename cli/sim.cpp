@@ -228,7 +228,7 @@ void SimCommand::print() const {
         text += fmt::format("{}: {}\n", to_string(row.result.outcome), row.result.reason);
         break;
     }
-    text += "model: " + rows_.front().result.model_in_words + "\n";
+    text += paragraph("model: ", rows_.front().result.model_in_words);
     for (const std::string& warning : warnings_) text += "warning: " + warning + "\n";
     if (!trace_.empty()) text += fmt::format("trace: {} (open it in ui.perfetto.dev)\n", trace_);
     if (!csv_.empty()) text += fmt::format("links: {}\n", csv_);

@@ -7,7 +7,8 @@ namespace baton::cli {
 namespace {
 
 bool numeric(const std::string& cell) {
-    return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+');
+    return !cell.empty() &&
+           (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+');
 }
 
 }  // namespace
@@ -41,6 +42,25 @@ std::string Table::text() const {
         out += line + "\n";
     }
     return out;
+}
+
+std::string paragraph(const std::string& label, const std::string& text) {
+    constexpr std::size_t kColumns = 100;
+    std::string out, line = label;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+        std::size_t end = text.find(' ', begin);
+        if (end == std::string::npos) end = text.size();
+        const std::string word = text.substr(begin, end - begin);
+        if (line.size() > label.size() && line.size() + 1 + word.size() > kColumns) {
+            out += line + "\n";
+            line = std::string(label.size(), ' ');
+        }
+        if (line.size() > label.size()) line += ' ';
+        line += word;
+        begin = end + 1;
+    }
+    return out + line + "\n";
 }
 
 }  // namespace baton::cli

@@ -261,7 +261,7 @@ void WhatIfCommand::print(const topologies::Topology& baseline) const {
     text +=
         "kept: the baseline's schedule and tiles, messages routed on the machine as it is; anew: made for "
         "the machine\n";
-    if (!model_in_words_.empty()) text += "model: " + model_in_words_ + "\n";
+    if (!model_in_words_.empty()) text += paragraph("model: ", model_in_words_);
     text += "next: " + next() + "\n";
     std::fputs(text.c_str(), stdout);
 }
