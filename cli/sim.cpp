@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -49,7 +50,7 @@ public:
     }
     std::vector<std::string> examples() const override {
         return {"baton sim dgx_h100:hosts=2 --sizes 1KiB..1GiB*16",
-                "baton sim torus:4x4 --collective all_gather --algorithm ring",
+                "baton sim torus:8 --collective all_gather --algorithm ring",
                 "baton sim dgx_h100 --schedule examples/algorithms/ring_all_reduce.json --sizes 64MiB "
                 "--trace trace.json --csv links.csv"};
     }
@@ -60,7 +61,7 @@ public:
         app.add_option("--schedule", schedule_,
                        "simulate this algorithm, JSON or CBOR; - reads standard input");
         app.add_option("--algorithm", algorithm_,
-                       "without --schedule: a pattern, or auto: the fastest per size")
+                       "without --schedule: a synthesizer, or auto: the fastest per size")
             ->capture_default_str();
         app.add_option("--ranks", ranks_, "with --schedule: number of ranks, instead of the file's");
         app.add_option("--param", params_,
@@ -126,24 +127,23 @@ std::shared_ptr<const ir::Algorithm> SimCommand::load() const {
 
 void SimCommand::simulate() {
     const std::vector<Bytes> sizes = collective_.size_list();
-    std::shared_ptr<const ir::Algorithm> given;
-    std::optional<sim::PreparedAlgorithm> prepared;
-    std::optional<ScheduleChoice> choice;
-    ir::Collective collective;
+    Progress progress("sim");
+    ScheduleChoice choice;
     if (!schedule_.empty()) {
-        given = load();
-        collective = given->collective;
+        const std::shared_ptr<const ir::Algorithm> given = load();
         if (ir::verify(*given).assurance == ir::Assurance::not_proven)
             warnings_.push_back("the schedule is too large to be verified");
-        prepared.emplace(topology_, *given, options_.policy, options_.seed);
-        warnings_.insert(warnings_.end(), prepared->warnings().begin(), prepared->warnings().end());
+        choice.schedules.assign(sizes.size(), {given->name, given, tiles_});
     } else {
         if (ranks_ || !params_.empty())
             throw input_error("--ranks and --param go with --schedule", {},
                               "the collective is on all ranks of the topology");
-        collective = collective_.collective(topology_.rank_count());
-        choice.emplace(topology_, collective, algorithm_);
+        choice = choose_schedules(
+            topology_, collective_.collective(topology_.rank_count()), algorithm_, sizes, options_,
+            [&](const std::string& stage, double fraction) { progress.update(stage, fraction); });
+        warnings_ = choice.warnings;
     }
+    const ir::Collective& collective = choice.schedules.front().algorithm->collective;
     std::optional<synth::Bound> bound;
     if (collective.kind != ir::CollectiveKind::custom) {
         try {
@@ -152,22 +152,28 @@ void SimCommand::simulate() {
             if (error.kind() != ErrorKind::input) throw;
         }
     }
-    Progress progress("sim");
-    for (const Bytes size : sizes) {
-        progress.update(to_string(size),
-                        static_cast<double>(rows_.size()) / static_cast<double>(sizes.size()));
-        options_.size = size;
-        Row row;
-        if (prepared) {
-            row = {given->name, given, prepared->run(options_), {}};
-        } else {
-            ScheduleChoice::Chosen best = choice->best(options_);
-            row = {best.name, best.algorithm, std::move(best.result), {}};
+    std::map<const ir::Algorithm*, sim::PreparedAlgorithm> prepared;
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+        progress.update(to_string(sizes[s]), static_cast<double>(s) / static_cast<double>(sizes.size()));
+        const sim::ChosenSchedule& chosen = choice.schedules[s];
+        auto place = prepared.find(chosen.algorithm.get());
+        if (place == prepared.end()) {
+            place =
+                prepared
+                    .emplace(chosen.algorithm.get(), sim::PreparedAlgorithm(topology_, *chosen.algorithm,
+                                                                            options_.policy, options_.seed))
+                    .first;
+            for (const std::string& warning : place->second.warnings()) {
+                if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
+                    warnings_.push_back(warning);
+            }
         }
-        if (bound) row.bound = bound->at(size);
+        options_.size = sizes[s];
+        options_.tiles = chosen.tiles;
+        Row row{chosen.name, chosen.algorithm, place->second.run(options_), {}};
+        if (bound) row.bound = bound->at(sizes[s]);
         rows_.push_back(std::move(row));
     }
-    if (choice) warnings_.insert(warnings_.end(), choice->warnings().begin(), choice->warnings().end());
 }
 
 void SimCommand::trace(const Row& row) {

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -84,7 +85,7 @@ public:
             ->allow_extra_args(false);
         app.add_option("--schedule", schedule_,
                        "the schedule to keep (default: the one made for the baseline)");
-        app.add_option("--algorithm", algorithm_, "a pattern, or auto: the fastest per size and machine")
+        app.add_option("--algorithm", algorithm_, "a synthesizer, or auto: the fastest per size and machine")
             ->capture_default_str();
         app.add_option("--model", model_, "flow: links are shared fairly; alpha_beta: no contention")
             ->capture_default_str();
@@ -103,6 +104,7 @@ private:
     std::vector<std::string> fail_, degrade_, set_;
     CollectiveOptions collective_;
     std::vector<sim::WhatIfRow> rows_;
+    std::vector<std::string> warnings_;
     std::string model_in_words_;
 };
 
@@ -179,44 +181,67 @@ void WhatIfCommand::study(const topologies::Topology& baseline,
                                           given->collective.ranks, baseline.rank_count()),
                               schedule_);
     }
-    // Of each machine; the machines stay where they are.
-    std::map<const topologies::Topology*, ScheduleChoice> choices;
-    std::map<const topologies::Topology*, synth::Bound> bounds;
+    const std::vector<Bytes> sizes = collective_.size_list();
+    Progress progress("whatif");
+    const auto tell = [&](const std::string& stage, double fraction) { progress.update(stage, fraction); };
     const auto collective = [&](const topologies::Topology& topology) {
-        if (!given) return collective_.collective(topology.rank_count());
-        ir::Collective made = given->collective;
-        if (made.ranks == topology.rank_count() || !made.groups.empty() ||
-            made.kind == ir::CollectiveKind::custom)
-            return made;
+        ir::Collective made = given ? given->collective : collective_.collective(topology.rank_count());
+        if (made.ranks == topology.rank_count()) return made;
+        if (!made.groups.empty() || made.kind == ir::CollectiveKind::custom)
+            throw input_error(fmt::format("a collective of {} ranks, the machine has {}", made.ranks,
+                                          topology.rank_count()));
         made.ranks = topology.rank_count();
         made.chunks = 1;
         made.weights.clear();
         made.check();
         return made;
     };
+    // Of each machine, for all sizes at once; the machines stay where they are. Refusals are kept too.
+    struct Made {
+        ScheduleChoice choice;
+        std::optional<synth::Bound> bound;
+        std::optional<Error> refusal;
+    };
+    std::map<const topologies::Topology*, Made> made;
+    const auto make = [&](const topologies::Topology& topology) -> const Made& {
+        const auto [place, fresh] = made.try_emplace(&topology);
+        Made& one = place->second;
+        if (!fresh) return one;
+        try {
+            if (given && &topology == &baseline)
+                one.choice.schedules.assign(sizes.size(), {given->name, given, 0});
+            else
+                one.choice =
+                    choose_schedules(topology, collective(topology), algorithm_, sizes, options, tell);
+            for (const std::string& warning : one.choice.warnings) {
+                if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
+                    warnings_.push_back(warning);
+            }
+        } catch (const Error& error) {
+            if (error.kind() == ErrorKind::internal) throw;
+            one.refusal = error;
+        }
+        const ir::Collective wanted = collective(topology);
+        if (wanted.kind != ir::CollectiveKind::custom &&
+            (!one.refusal || one.refusal->kind() != ErrorKind::input))
+            one.bound = synth::bound(topology, wanted);
+        return one;
+    };
     const auto synthesize = [&](const topologies::Topology& topology, Bytes size) {
-        if (given && &topology == &baseline) return sim::ChosenSchedule{given->name, given, 0};
-        auto place = choices.find(&topology);
-        if (place == choices.end())
-            place =
-                choices.emplace(&topology, ScheduleChoice(topology, collective(topology), algorithm_)).first;
-        sim::SimulationOptions of_size = options;
-        of_size.size = size;
-        of_size.tiles = 0;
-        const ScheduleChoice::Chosen best = place->second.best(of_size);
-        if (model_in_words_.empty()) model_in_words_ = best.result.model_in_words;
-        return sim::ChosenSchedule{best.name, best.algorithm, best.result.tiles};
+        const Made& one = make(topology);
+        if (one.refusal) throw *one.refusal;
+        const auto s = static_cast<std::size_t>(std::find(sizes.begin(), sizes.end(), size) - sizes.begin());
+        return one.choice.schedules[s];
     };
     const auto bound = [&](const topologies::Topology& topology, Bytes size) {
-        auto place = bounds.find(&topology);
-        if (place == bounds.end())
-            place = bounds.emplace(&topology, synth::bound(topology, collective(topology))).first;
-        return place->second.at(size);
+        const Made& one = make(topology);
+        if (!one.bound) throw input_error("no bound");
+        return one.bound->at(size);
     };
-    Progress progress("whatif");
-    rows_ =
-        sim::what_if(baseline, variations, collective_.size_list(), options, synthesize, bound,
-                     [&](const std::string& stage, double fraction) { progress.update(stage, fraction); });
+    rows_ = sim::what_if(baseline, variations, sizes, options, synthesize, bound, tell);
+    for (const sim::WhatIfRow& row : rows_) {
+        if (model_in_words_.empty()) model_in_words_ = row.kept.model_in_words;
+    }
 }
 
 int WhatIfCommand::run() {
@@ -262,6 +287,7 @@ void WhatIfCommand::print(const topologies::Topology& baseline) const {
         "kept: the baseline's schedule and tiles, messages routed on the machine as it is; anew: made for "
         "the machine\n";
     if (!model_in_words_.empty()) text += paragraph("model: ", model_in_words_);
+    for (const std::string& warning : warnings_) text += "warning: " + warning + "\n";
     text += "next: " + next() + "\n";
     std::fputs(text.c_str(), stdout);
 }
@@ -291,6 +317,7 @@ void WhatIfCommand::print_json(const topologies::Topology& baseline) const {
                    {"model", model_},
                    {"model_in_words", model_in_words_},
                    {"rows", std::move(rows)},
+                   {"warnings", warnings_},
                    {"next", next()}};
     std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }

@@ -37,6 +37,7 @@ public:
         const SimulationResult result = prepared->run(options);
         cell.tiles = result.tiles;
         cell.busbw = result.busbw;
+        cell.model_in_words = result.model_in_words;
         if (result.outcome == Outcome::finished)
             cell.time = result.time;
         else

@@ -40,6 +40,7 @@ struct WhatIfCell {
     std::string schedule;  ///< name of the schedule
     int tiles = 0;
     Rate busbw{};
+    std::string model_in_words;
 };
 
 /// One machine and size. `kept`: the baseline's schedule and tiles, with messages routed on this machine;
