@@ -5,6 +5,7 @@
 #include <baton/sim/network.hpp>
 
 #include <string>
+#include <vector>
 
 namespace baton::sim {
 
@@ -20,7 +21,14 @@ public:
 private:
     void enter(int slot) override;
     void leave(int slot) override;
+    /// What a slot is to the sharing between two calls of `settle`.
+    enum class Slot : char { absent, flowing, leaving, resumed };
+    Slot& state(int slot);
+
     MaxMin sharing_;
+    std::vector<Slot> states_;
+    std::vector<const Path*> paths_;  // by slot, of the flow that the sharing knows
+    std::vector<int> leaving_, resumed_;
     bool changed_ = false;
 };
 
