@@ -29,6 +29,7 @@ const std::vector<Family>& families() {
         patterns::all_pairs_two_shot(),
         patterns::direct(),
         patterns::hierarchical(),
+        patterns::multi_ring(),
     };
     return list;
 }
@@ -55,24 +56,10 @@ std::string kinds_served(const Family& family) {
     return text;
 }
 
-/// Members of a group in the order of `rank_order`, as positions of the group; empty when that is 0, 1, 2,
-/// ...
-std::vector<int> position_order(const PatternOptions& options, int group) {
-    const auto& c = options.collective;
-    std::vector<int> order;
-    if (options.rank_order.empty()) return order;
-    for (const int rank : options.rank_order) {
-        const auto [g, position] = c.position_of(rank);
-        if (g == group) order.push_back(position);
-    }
-    return std::is_sorted(order.begin(), order.end()) ? std::vector<int>{} : order;
-}
-
-void check_order(const PatternOptions& options) {
-    const auto& c = options.collective;
-    if (options.rank_order.empty()) return;
+void check_order(const ir::Collective& c, const std::vector<int>& rank_order) {
+    if (rank_order.empty()) return;
     std::vector<bool> seen(static_cast<std::size_t>(c.ranks));
-    for (const int rank : options.rank_order) {
+    for (const int rank : rank_order) {
         if (rank < 0 || rank >= c.ranks)
             throw input_error(
                 fmt::format("the rank order names rank {}, but there are {} ranks", rank, c.ranks));
@@ -97,7 +84,8 @@ std::string refusal(const Family& family, PatternOptions& options) {
         return fmt::format("{} is not made for {}; it serves {}", family.info.name, to_string(c.kind),
                            kinds_served(family));
     c.check();
-    check_order(options);
+    check_order(c, options.rank_order);
+    for (const auto& ring : options.rings) check_order(c, ring.order);
     return family.refuse ? family.refuse(options) : std::string();
 }
 
@@ -149,31 +137,6 @@ bool holds_all_shards(ir::CollectiveKind kind, ir::Buffer buffer) {
     return false;
 }
 
-/// Steps of one group whose positions line up in `order`.
-void write_ordered(const Family& family, const Entry& entry, const ir::Collective& whole, int group,
-                   const std::vector<int>& order, bool parts, std::vector<ir::Step>& steps) {
-    ir::Collective c = whole;
-    c.groups.clear();
-    c.ranks = whole.group_size(group);
-    std::vector<int> place_of(order.size()), ranks;  // place in the order of each position
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        place_of[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-        ranks.push_back(whole.rank_at(group, order[i]));
-    }
-    if (ir::has_root(c.kind)) c.root = place_of[static_cast<std::size_t>(whole.root)];
-    if (c.kind == ir::CollectiveKind::send_recv)
-        c.peer = place_of[static_cast<std::size_t>(whole.receiver(group))];
-    const ir::Algorithm canonical = write_canonical(family, entry, c, parts);
-    embed(
-        canonical, ranks,
-        [&](int, ir::Buffer buffer, std::int64_t index) -> Placed {
-            if (!holds_all_shards(c.kind, buffer)) return {buffer, index, std::int64_t{1} << 31};
-            const std::int64_t shard = index / c.chunks, chunk = index % c.chunks;
-            return {buffer, order[static_cast<std::size_t>(shard)] * c.chunks + chunk, c.chunks - chunk};
-        },
-        steps);
-}
-
 }  // namespace
 
 std::int64_t patterns::natural_chunks(const std::string& name, ir::CollectiveKind kind, int ranks) {
@@ -186,6 +149,62 @@ ir::Algorithm patterns::with_chunks(const std::string& name, const ir::Collectiv
     const bool parts = !ir::has_shards(entry.kind) && entry.blocks != "1" &&
                        blocks_of(entry, collective.ranks) != collective.chunks;
     return write_canonical(family, entry, collective, parts);
+}
+
+std::int64_t patterns::append_ordered(const std::string& name, const ir::Collective& whole, int group,
+                                      const std::vector<int>& order, const Lane& lane,
+                                      std::vector<ir::Step>& steps) {
+    ir::Collective c = whole;
+    c.groups.clear();
+    c.weights.clear();
+    c.ranks = whole.group_size(group);
+    c.chunks = whole.chunks / lane.count;
+    std::vector<int> place_of(order.size()), ranks;  // place in the order of each position
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        place_of[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+        ranks.push_back(whole.rank_at(group, order[i]));
+    }
+    if (ir::has_root(c.kind)) c.root = place_of[static_cast<std::size_t>(whole.root)];
+    if (c.kind == ir::CollectiveKind::send_recv)
+        c.peer = place_of[static_cast<std::size_t>(whole.receiver(group))];
+    const ir::Algorithm part = with_chunks(name, c);
+    const std::int64_t count = part.step_count() + static_cast<std::int64_t>(steps.size());
+    if (count > kMostExplicitSteps)
+        throw input_error(fmt::format("{} takes {} explicit steps or more here; at most {} are written", name,
+                                      count, kMostExplicitSteps),
+                          {}, "leave the ranks in their own order, or take a pattern of fewer steps");
+    EmbedOptions embedding;
+    embedding.channel = lane.channel;
+    embed(
+        part, ranks,
+        [&](int, ir::Buffer buffer, std::int64_t index) -> Placed {
+            if (buffer == ir::Buffer::scratch) return {buffer, lane.scratch + index, std::int64_t{1} << 31};
+            const std::int64_t shard = index / c.chunks, chunk = index % c.chunks;
+            const std::int64_t stands =
+                holds_all_shards(c.kind, buffer) ? order[static_cast<std::size_t>(shard)] : shard;
+            return {buffer, stands * whole.chunks + lane.index * c.chunks + chunk, c.chunks - chunk};
+        },
+        steps, embedding);
+    const auto scratch = part.scratch_places();
+    return lane.scratch + *std::max_element(scratch.begin(), scratch.end());
+}
+
+std::vector<int> patterns::positions_in_order(const ir::Collective& c, int group,
+                                              const std::vector<int>& rank_order) {
+    std::vector<int> order;
+    if (rank_order.empty()) {
+        order.resize(static_cast<std::size_t>(c.group_size(group)));
+        std::iota(order.begin(), order.end(), 0);
+    }
+    for (const int rank : rank_order) {
+        const auto [g, position] = c.position_of(rank);
+        if (g == group) order.push_back(position);
+    }
+    return order;
+}
+
+std::int64_t patterns::common_chunks(const std::string& name, const ir::Collective& collective) {
+    return chunks_for(*find_entry(find_family(name), collective.kind), collective).first;
 }
 
 const std::vector<PatternInfo>& fixed_patterns() {
@@ -225,18 +244,16 @@ ir::Algorithm fixed_pattern(const std::string& name, const PatternOptions& optio
     const auto [chunks, parts] = chunks_for(entry, c);
     c.chunks = chunks;
     bool reordered = false;
-    for (int g = 0; g < c.group_count(); ++g) reordered = reordered || !position_order(checked, g).empty();
+    for (int g = 0; g < c.group_count(); ++g) {
+        const auto order = patterns::positions_in_order(c, g, checked.rank_order);
+        reordered = reordered || !std::is_sorted(order.begin(), order.end());
+    }
     if (!reordered) return write_canonical(family, entry, c, parts);
 
     std::vector<ir::Step> steps;
-    for (int g = 0; g < c.group_count(); ++g) {
-        auto order = position_order(checked, g);
-        if (order.empty()) {
-            order.resize(static_cast<std::size_t>(c.group_size(g)));
-            std::iota(order.begin(), order.end(), 0);
-        }
-        write_ordered(family, entry, c, g, order, parts, steps);
-    }
+    for (int g = 0; g < c.group_count(); ++g)
+        patterns::append_ordered(name, c, g, patterns::positions_in_order(c, g, checked.rank_order), {},
+                                 steps);
     return explicit_algorithm(fmt::format("{} {}", family.info.name, to_string(entry.kind)), c,
                               std::move(steps));
 }

@@ -10,6 +10,12 @@
 
 namespace baton::synth {
 
+/// One ring of `multi_ring`.
+struct WeightedRing {
+    std::vector<int> order;   ///< communicator ranks, as PatternOptions::rank_order
+    std::int64_t weight = 1;  ///< of its share of the data, 1 and above
+};
+
 /// What a pattern is made for.
 struct PatternOptions {
     /// Kind, ranks, root, peer and groups. `chunks` and `weights` are chosen by the pattern.
@@ -24,6 +30,8 @@ struct PatternOptions {
     /// Patterns that `hierarchical` takes inside a host and between hosts ("" = all pairs or direct inside,
     /// ring or direct between). Where one does not serve the kind of a phase, the default does.
     std::string inside, between;
+    /// For `multi_ring`: each ring carries its share of the data on a channel of its own.
+    std::vector<WeightedRing> rings;
 };
 
 /// A pattern as help texts and documentation list it.

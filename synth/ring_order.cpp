@@ -154,6 +154,21 @@ std::vector<Ring> ring_orders(const topologies::Topology& topology, const RingOp
     return rings;
 }
 
+std::vector<std::int64_t> ring_weights(const std::vector<Ring>& rings) {
+    constexpr double kFinest = 24;  // weight of the fastest before common factors go
+    Rate most{1};
+    for (const Ring& ring : rings) most = std::max(most, ring.rate);
+    std::vector<std::int64_t> weights;
+    std::int64_t common = 0;
+    for (const Ring& ring : rings) {
+        weights.push_back(
+            std::max<std::int64_t>(1, std::llround(kFinest * ring.rate.value() / most.value())));
+        common = std::gcd(common, weights.back());
+    }
+    for (auto& weight : weights) weight /= common;
+    return weights;
+}
+
 Ring best_ring(const topologies::Topology& topology, const RingOptions& options) {
     RingOptions one = options;
     one.most_rings = 1;

@@ -50,4 +50,8 @@ std::vector<int> ring_order(const topologies::Topology& topology, const RingOpti
 /// rate that is left for it, down to a quarter of the rate of the first. Always one or more.
 std::vector<Ring> ring_orders(const topologies::Topology& topology, const RingOptions& options = {});
 
+/// Small whole numbers in proportion to the rates, to within a few percent: weights for the rings' shares of
+/// the data.
+std::vector<std::int64_t> ring_weights(const std::vector<Ring>& rings);
+
 }  // namespace baton::synth

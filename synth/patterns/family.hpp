@@ -38,6 +38,25 @@ std::int64_t natural_chunks(const std::string& name, ir::CollectiveKind kind, in
 /// natural ones, which then stand for nearly equal parts. Building block of composed patterns.
 ir::Algorithm with_chunks(const std::string& name, const ir::Collective& collective);
 
+/// One of several patterns that share the chunks: `index` of `count`, each with an equal number of chunks in
+/// a row.
+struct Lane {
+    std::int64_t index = 0, count = 1;
+    int channel = -1;          ///< hint for its steps; -1 = none
+    std::int64_t scratch = 0;  ///< first scratch place it may use
+};
+/// Most steps that are written out one by one.
+inline constexpr std::int64_t kMostExplicitSteps = 16'000'000;
+
+/// Appends the steps of a template pattern on one group of `whole`, its positions lined up in `order`, as one
+/// lane. Gives the end of the scratch places it uses. Throws an input error above `kMostExplicitSteps`.
+std::int64_t append_ordered(const std::string& name, const ir::Collective& whole, int group,
+                            const std::vector<int>& order, const Lane& lane, std::vector<ir::Step>& steps);
+/// Positions of a group as `rank_order` lines them up; 0, 1, 2, ... when it is empty.
+std::vector<int> positions_in_order(const ir::Collective& c, int group, const std::vector<int>& rank_order);
+/// Chunks with which a template pattern serves all groups.
+std::int64_t common_chunks(const std::string& name, const ir::Collective& collective);
+
 Family ring();
 Family chain();
 Family double_binary_tree();
@@ -50,5 +69,6 @@ Family all_pairs();
 Family all_pairs_two_shot();
 Family direct();
 Family hierarchical();
+Family multi_ring();
 
 }  // namespace baton::synth::patterns

@@ -22,13 +22,7 @@ constexpr Index kEndless = Index{1} << 31;
 /// Positions of a group by [host][place on the host].
 std::vector<std::vector<int>> positions_by_host(const PatternOptions& options, int group) {
     const auto& c = options.collective;
-    std::vector<int> order(static_cast<std::size_t>(c.group_size(group)));
-    std::iota(order.begin(), order.end(), 0);
-    if (!options.rank_order.empty()) {
-        order.clear();
-        for (const int rank : options.rank_order)
-            if (const auto [g, position] = c.position_of(rank); g == group) order.push_back(position);
-    }
+    const std::vector<int> order = positions_in_order(c, group, options.rank_order);
     std::vector<int> names;
     std::vector<std::vector<int>> hosts;
     for (const int position : order) {

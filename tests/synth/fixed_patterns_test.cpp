@@ -260,3 +260,41 @@ TEST_CASE("looped patterns stay small and survive JSON") {
         }
     }
 }
+
+TEST_CASE("several rings carry their shares side by side") {
+    std::mt19937 random(5);
+    for (const Kind kind : ir::standard_kinds()) {
+        if (!serves("multi_ring", kind)) continue;
+        for (const int ranks : {1, 2, 3, 6, 8}) {
+            for (const int root : roots(kind, ranks)) {
+                for (const bool equal : {true, false}) {
+                    auto options = options_for(kind, ranks, root);
+                    for (int i = 0; i < 3; ++i) {
+                        std::vector<int> order(static_cast<std::size_t>(ranks));
+                        std::iota(order.begin(), order.end(), 0);
+                        std::shuffle(order.begin(), order.end(), random);
+                        options.rings.push_back({order, equal ? 1 : 1 + i});
+                    }
+                    CAPTURE(to_string(kind));
+                    CAPTURE(ranks);
+                    CAPTURE(root);
+                    const auto algorithm = fixed_pattern("multi_ring", options);
+                    check_proved(algorithm);
+                    if (root == 0) check_lowers(algorithm);
+                    CHECK(algorithm.collective.weights.empty() == equal);
+                }
+            }
+        }
+    }
+    auto options = options_for(Kind::all_reduce, 6);
+    options.collective.groups = {{0, 2}, {1, 5, 3}};
+    options.rings = {{{0, 1, 2, 3, 4, 5}, 2}, {{5, 4, 3, 2, 1, 0}, 1}};
+    check_proved(fixed_pattern("multi_ring", options));
+    std::string why;
+    options.rings[1].weight = 0;
+    CHECK_FALSE(serves("multi_ring", options, &why));
+    CHECK(why == "weights of rings are 1 to 1048576; got 0");
+    options.rings = {{{0, 1, 2}, 1}};
+    CHECK_FALSE(serves("multi_ring", options, &why));
+    CHECK(why == "the rank order does not name rank 5");
+}
