@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
+#include <baton/synth/ring_order.hpp>
 
 #include <fmt/format.h>
 
@@ -55,12 +56,58 @@ private:
         options.collective = collective_;
         options.hosts = topology_.rank_hosts();
         options.hosts.resize(static_cast<std::size_t>(collective_.ranks));
-        std::string why;
+        std::string why, variant;
+        if (name == "ring" || name == "multi_ring") {
+            try {
+                variant = line_up(name, options);
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::input) throw;
+                list_.refusals.push_back({name, error.message()});
+                return;
+            }
+        }
         if (!serves(name, options, &why)) {
             list_.refusals.push_back({name, why});
             return;
         }
-        add(name, "", fixed_pattern(name, options));
+        add(name, variant, fixed_pattern(name, options));
+    }
+
+    /// Gives rings the orders that the topology likes best; says how many there are where several run.
+    std::string line_up(const std::string& name, PatternOptions& options) {
+        const std::vector<std::vector<Ring>>& found = rings();
+        if (name == "ring") {
+            for (const auto& of_group : found)
+                options.rank_order.insert(options.rank_order.end(), of_group[0].order.begin(),
+                                          of_group[0].order.end());
+            return "";
+        }
+        std::size_t count = found[0].size();
+        for (const auto& of_group : found) count = std::min(count, of_group.size());
+        if (count < 2) throw input_error("the links hold one ring only: see ring");
+        const auto weights =
+            ring_weights({found[0].begin(), found[0].begin() + static_cast<std::ptrdiff_t>(count)});
+        for (std::size_t i = 0; i < count; ++i) {
+            WeightedRing ring;
+            ring.weight = weights[i];
+            for (const auto& of_group : found)
+                ring.order.insert(ring.order.end(), of_group[i].order.begin(), of_group[i].order.end());
+            options.rings.push_back(std::move(ring));
+        }
+        return fmt::format("{} rings", count);
+    }
+
+    /// Rings of each group, searched once.
+    const std::vector<std::vector<Ring>>& rings() {
+        for (int g = 0; static_cast<int>(rings_.size()) < collective_.group_count(); ++g) {
+            RingOptions search;
+            search.policy = options_.policy;
+            search.seed = options_.seed;
+            for (int p = 0; p < collective_.group_size(g); ++p)
+                search.ranks.push_back(collective_.rank_at(g, p));
+            rings_.push_back(ring_orders(topology_, search));
+        }
+        return rings_;
     }
 
     // One tree per root (few steps, shallow) and as many as it takes (full rate).
@@ -106,6 +153,7 @@ private:
     const ir::Collective& collective_;
     const SynthesisOptions& options_;
     CandidateList list_;
+    std::vector<std::vector<Ring>> rings_;  // [group]
 };
 
 }  // namespace
