@@ -80,11 +80,10 @@ private:
             const auto [type, op] = pairs_[p];
             for (std::size_t c = 0; c < counts.size(); ++c) {
                 for (const bool in_place : {false, true}) {
-                    // All counts at two roots; at the others two of five, other ones for each pair.
-                    const bool edge =
-                        algorithm.collective.root == 0 || algorithm.collective.root == ranks - 1;
+                    // All counts at the last root; at the others one of five, another for each pair.
+                    const bool edge = algorithm.collective.root == ranks - 1;
                     if (!test::full() && pairs_.size() > 20 && !edge &&
-                        (p + static_cast<std::size_t>(algorithm.collective.root) + c) % counts.size() > 1)
+                        (p + static_cast<std::size_t>(algorithm.collective.root) + c) % counts.size() > 0)
                         continue;
                     const std::size_t way =
                         p + static_cast<std::size_t>(algorithm.collective.root) + c + (in_place ? 1 : 0);
