@@ -1,4 +1,4 @@
-// Programs as JSON and CBOR ("baton": "program/1"); docs/ir.md describes the format.
+// Programs as JSON and CBOR ("baton": "program/1"); docs/programs.md describes the format.
 #pragma once
 
 #include <baton/ir/program.hpp>

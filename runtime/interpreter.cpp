@@ -534,6 +534,8 @@ InterpretReport Interpreter::run(const CallArguments& arguments, std::span<const
         throw input_error(fmt::format("tiles must be 1 to {}; got {}", kMostTiles, options.tiles));
     if (options.slots < 0)
         throw input_error(fmt::format("slots must not be negative; got {}", options.slots));
+    if (program.clobbers_input && !options.may_clobber_input)
+        throw input_error("the program overwrites its input, which this call does not allow", program.name);
     check_buffers(program.collective, arguments, buffers);
     if (ir::reduces(program.collective.kind)) {
         ir::check_valid(arguments.op, arguments.type);

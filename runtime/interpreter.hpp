@@ -20,6 +20,8 @@ struct InterpretOptions {
     /// threadblock that is chosen does one chunk of its instruction, so that missing order between
     /// threadblocks shows as wrong data.
     std::uint64_t seed = 0;
+    /// Whether a Program that uses its input as room (`clobbers_input`) may run.
+    bool may_clobber_input = false;
     /// Most bytes of scratch and of staged messages in flight; more is refused.
     std::int64_t memory_limit = std::int64_t{16} << 30;
 };

@@ -2,6 +2,7 @@
 #include "support/programs.hpp"
 
 #include <baton/base/error.hpp>
+#include <baton/base/files.hpp>
 #include <baton/ir/schedule.hpp>
 #include <baton/ir/verify.hpp>
 
@@ -200,4 +201,18 @@ TEST_CASE("a schedule file holds an algorithm or a program") {
     CHECK_THROWS_WITH_AS(parse_schedule(text, "p.json", options), doctest::Contains("no param \"L\""), Error);
     CHECK_THROWS_WITH_AS(parse_schedule(R"({"baton": "plans/1"})"),
                          doctest::Contains("expected \"algorithm/1\" or \"program/1\""), Error);
+}
+
+TEST_CASE("the program in the documentation is proved") {
+    const std::string text = read_file(std::string(BATON_SOURCE_DIR) + "/docs/programs.md");
+    const std::string open = "```json\n";
+    int found = 0;
+    for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {
+        const std::size_t begin = at + open.size();
+        const Program program =
+            parse_program(text.substr(begin, text.find("```", begin) - begin), "docs/programs.md");
+        CHECK(verify(program).assurance == Assurance::proved);
+        ++found;
+    }
+    CHECK(found == 1);
 }

@@ -139,7 +139,11 @@ TEST_CASE("a program may use its input as room when it says so") {
     const CallArguments arguments{9};
     const test::Buffers buffers(c, arguments, false), expected(c, arguments, false);
     reference(c, arguments, expected.pointers());
-    interpreter.run(arguments, buffers.pointers());
+    CHECK_THROWS_WITH_AS(interpreter.run(arguments, buffers.pointers()),
+                         doctest::Contains("overwrites its input"), Error);
+    InterpretOptions options;
+    options.may_clobber_input = true;
+    interpreter.run(arguments, buffers.pointers(), options);
     CHECK(!compare(arguments.type, buffers.output(1), expected.output(1), 9));
     CHECK(buffers.faults(expected) == "the input of rank 1 was changed");
 }
