@@ -148,3 +148,40 @@ TEST_CASE("a program that verification lets pass gives the reference result unde
     CHECK(passed > static_cast<int>(seeds) / 20);
     CHECK(refused > static_cast<int>(seeds) / 20);
 }
+
+TEST_CASE(
+    "a program runs with the smallest number of slots that verification names, and hangs with one less") {
+    const std::uint64_t seeds = test::full() ? 5000 : 400;
+    int tight = 0;
+    const auto hangs = [](Interpreter& interpreter, int slots, std::uint64_t seed) {
+        const CallArguments arguments{20, ir::DataType::i32};
+        const test::Buffers buffers(interpreter.program().collective, arguments, false);
+        InterpretOptions options;
+        options.tiles = 3;
+        options.slots = slots;
+        options.seed = seed;
+        try {
+            interpreter.run(arguments, buffers.pointers(), options);
+            return false;
+        } catch (const Error& error) {
+            CHECK(std::string(error.what()).find("deadlock in tile") != std::string::npos);
+            return true;
+        }
+    };
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+        Dice dice(seed);
+        const ir::Program program = random_program(dice);
+        const int smallest = ir::verify(program).smallest_slots;
+        Interpreter interpreter(program);
+        if (smallest > 0) {
+            CHECK(!hangs(interpreter, smallest, 0));
+            CHECK(!hangs(interpreter, smallest, seed));
+        }
+        if (smallest > 1) {
+            ++tight;
+            CHECK(hangs(interpreter, smallest - 1, 0));
+            CHECK(hangs(interpreter, smallest - 1, seed));
+        }
+    }
+    CHECK(tight > static_cast<int>(seeds) / 50);
+}
