@@ -11,6 +11,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(verify_command());
     commands.push_back(sim_command());
     commands.push_back(whatif_command());
+    commands.push_back(run_command());
     return commands;
 }
 

@@ -210,7 +210,7 @@ std::string dispatch(const EmitPlan& plan, const PrintedRoles& roles, int instan
 std::string classes_of(const ir::Collective& collective) {
     if (collective.weights.empty()) {
         return "BATON_FN Range tile_of(const Partition& chunks, u32 k, u32 t) { return chunks.tile(k, t); }\n"
-               "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.class_begin(k); }\n";
+               "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.tile(k, chunks.first_tile).begin; }\n";
     }
     std::string text = "// Sums of the weights before each class.\nBATON_TABLE u64 kWeights[] = {0,";
     std::int64_t sum = 0;
@@ -220,8 +220,8 @@ std::string classes_of(const ir::Collective& collective) {
            "};\n"
            "BATON_FN Range tile_of(const Partition& chunks, u32 k, u32 t) { return chunks.tile(kWeights[k], "
            "kWeights[k + 1], t); }\n"
-           "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.class_begin(kWeights[k]); "
-           "}\n";
+           "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.tile(kWeights[k], "
+           "kWeights[k + 1], chunks.first_tile).begin; }\n";
 }
 
 std::string print_header(const Manifest& m) {

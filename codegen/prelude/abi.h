@@ -121,7 +121,8 @@ typedef struct baton_arguments {
     baton_u64 count;            /* elements per shard */
     baton_u64 fingerprint;      /* of kind, count, type, operator, root and plan */
     baton_u64 timeout_ns;       /* longest single wait; 0: for ever */
-    baton_u64 scratch_stride;   /* bytes from one scratch place to the next, multiple of 16 */
+    baton_u64 scratch_stride;   /* bytes from one scratch place to the next, multiple of 16; a place holds the tiles of
+                                   this call, beginning with first_tile */
     baton_u32 tiles;            /* tiles that every chunk is cut into */
     baton_u32 first_tile, last_tile;  /* this call executes tiles [first_tile, last_tile): all, or one segment */
     baton_u32 root;

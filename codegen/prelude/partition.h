@@ -11,12 +11,14 @@ struct Partition {
     u64 count, units_per_weight, longer;    // the first `longer` weights have one unit more
     u64 short_quotient, long_quotient;      // units of a tile of a weight-1 class: units_per_weight (+ 1) / tiles
     u32 short_rest, long_rest, tiles, unit;
+    u32 first_tile;     // of this call: scratch places hold the tiles from this one on
 
     // `unit`: elements per 16 bytes of the data type; `weights`: their sum, the number of classes when equal.
     BATON_FN Partition(const baton_arguments& arguments, u32 elements_per_unit, u64 weights) {
         count = arguments.count;
         unit = elements_per_unit;
         tiles = arguments.tiles;
+        first_tile = arguments.first_tile;
         const u64 units = count / unit + (count % unit != 0);
         units_per_weight = units / weights;
         longer = units % weights;
