@@ -25,7 +25,8 @@ Forest best_forest(RankGraph& graph, bool turned, const std::vector<int>& roots,
                    const ForestOptions& options) {
     std::vector<double> weights(graph.edges().size(), 1), best_weights = weights;
     double best = 0;
-    for (int attempt = 0; attempt < kShifts; ++attempt) {
+    const int attempts = weights.empty() ? 0 : kShifts;  // one rank alone has no pairs
+    for (int attempt = 0; attempt < attempts; ++attempt) {
         graph.share(weights);
         std::vector<char> source_side;
         const std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();

@@ -148,6 +148,25 @@ TEST_CASE("schedules of forests verify for every kind on random machines") {
     }
 }
 
+TEST_CASE("one rank alone has a forest without edges") {
+    Topology topology;
+    topology.name = "alone";
+    topologies::Node node;
+    node.id = "g0";
+    node.type = topologies::NodeType::gpu;
+    topology.add_node(node);
+    topology.finish();
+    for (const auto kind : ir::standard_kinds()) {
+        if (!synth::forest_serves(kind)) continue;
+        ir::Collective collective;
+        collective.kind = kind;
+        collective.ranks = 1;
+        const auto made = synth::forest(topology, collective, 8, topologies::RoutePolicy::spread, 0);
+        CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
+        CHECK(made.depth == 0);
+    }
+}
+
 TEST_CASE("what forests do not serve is refused") {
     const Topology ring = topologies::load("ring:4");
     CHECK_THROWS_AS(synth::forest(ring, collective(ir::CollectiveKind::all_to_all, 4, 0), 4), Error);
