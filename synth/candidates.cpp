@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
+#include <baton/synth/relay.hpp>
 #include <baton/synth/ring_order.hpp>
 
 #include <fmt/format.h>
@@ -27,7 +28,10 @@ ir::VerifyOptions verification() {
 class Maker {
 public:
     Maker(const Topology& topology, const ir::Collective& collective, const SynthesisOptions& options)
-        : topology_(topology), collective_(collective), options_(options) {}
+        : topology_(topology),
+          collective_(collective),
+          options_(options),
+          routes_(topology, options.policy, options.seed) {}
 
     CandidateList make() {
         const std::vector<SynthesizerInfo> known = synthesizers();
@@ -70,7 +74,15 @@ private:
             list_.refusals.push_back({name, why});
             return;
         }
-        add(name, variant, fixed_pattern(name, options));
+        try {
+            const ir::Algorithm plain = fixed_pattern(name, options);
+            ir::Algorithm made = with_relays(plain, routes_, options_.step_limit);
+            if (made.step_count() != plain.step_count()) variant += variant.empty() ? "relayed" : ", relayed";
+            add(name, variant, std::move(made));
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({name, error.message()});
+        }
     }
 
     /// Gives rings the orders that the topology likes best; says how many there are where several run.
@@ -152,6 +164,7 @@ private:
     const Topology& topology_;
     const ir::Collective& collective_;
     const SynthesisOptions& options_;
+    topologies::Routes routes_;
     CandidateList list_;
     std::vector<std::vector<Ring>> rings_;  // [group]
 };
