@@ -12,35 +12,42 @@
 namespace baton::synth {
 namespace {
 
-/// Ways through ranks, one search per source, made when first asked for.
+/// Ways through ranks, one search per source, made when first asked for. Of the ways of least latency and
+/// fewest hops each is given where it has been used least so far, hop by hop from the destination.
 class Ways {
 public:
-    Ways(const topologies::Routes& routes, int ranks) : routes_(routes), ranks_(ranks), before_(ranks) {}
+    Ways(const topologies::Routes& routes, int ranks)
+        : routes_(routes), ranks_(ranks), before_(static_cast<std::size_t>(ranks)) {}
 
-    /// The ranks on the way, both ends included.
-    std::vector<int> between(int source, int destination) {
-        std::vector<int>& before = before_[static_cast<std::size_t>(source)];
+    /// The ranks on the way, both ends included; counts `chunks` on each of its hops.
+    std::vector<int> between(int source, int destination, std::int64_t chunks) {
+        auto& before = before_[static_cast<std::size_t>(source)];
         if (before.empty()) before = search(source);
         std::vector<int> way{destination};
         while (way.back() != source) {
-            const int previous = before[static_cast<std::size_t>(way.back())];
-            if (previous < 0)
+            const std::vector<int>& previous = before[static_cast<std::size_t>(way.back())];
+            if (previous.empty())
                 throw input_error(fmt::format("rank {} cannot reach rank {}, not even through other ranks",
                                               source, destination),
                                   routes_.topology().name, "add links, or take these ranks out");
-            way.push_back(previous);
+            const int at = way.back();
+            const int best = *std::min_element(previous.begin(), previous.end(), [&](int a, int b) {
+                return use_[{a, at}] < use_[{b, at}];
+            });
+            use_[{best, at}] += chunks;
+            way.push_back(best);
         }
         std::reverse(way.begin(), way.end());
         return way;
     }
 
 private:
-    // Dijkstra by (latency, hops); ties go to the lower rank.
-    std::vector<int> search(int source) const {
+    // Dijkstra by (latency, hops): for each rank all ranks that may come before it.
+    std::vector<std::vector<int>> search(int source) const {
         using Distance = std::pair<std::int64_t, int>;
         constexpr Distance kFar{INT64_MAX, INT_MAX};
         std::vector<Distance> distance(static_cast<std::size_t>(ranks_), kFar);
-        std::vector<int> before(static_cast<std::size_t>(ranks_), -1);
+        std::vector<std::vector<int>> before(static_cast<std::size_t>(ranks_));
         using Entry = std::tuple<std::int64_t, int, int>;
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
         distance[static_cast<std::size_t>(source)] = {0, 0};
@@ -54,10 +61,15 @@ private:
                 const topologies::Route& route = routes_.between(at, next);
                 if (!route.reachable) continue;
                 const Distance reached{latency + route.latency.picoseconds, hops + 1};
-                if (reached >= distance[static_cast<std::size_t>(next)]) continue;
-                distance[static_cast<std::size_t>(next)] = reached;
-                before[static_cast<std::size_t>(next)] = at;
-                open.emplace(reached.first, reached.second, next);
+                Distance& known = distance[static_cast<std::size_t>(next)];
+                if (reached > known) continue;
+                auto& candidates = before[static_cast<std::size_t>(next)];
+                if (reached < known) {
+                    known = reached;
+                    candidates.clear();
+                    open.emplace(reached.first, reached.second, next);
+                }
+                candidates.push_back(at);
             }
         }
         return before;
@@ -65,7 +77,8 @@ private:
 
     const topologies::Routes& routes_;
     int ranks_;
-    std::vector<std::vector<int>> before_;
+    std::vector<std::vector<std::vector<int>>> before_;
+    std::map<std::pair<int, int>, std::int64_t> use_;
 };
 
 bool needs_relay(const ir::Step& step, const topologies::Routes& routes) {
@@ -86,7 +99,7 @@ public:
         // A par block ends where a step does not belong to the one before it.
         if (!step.par) flush();
         if (!needs_relay(step, routes_)) return push(step);
-        const std::vector<int> way = ways_.between(step.src_rank, step.dst_rank);
+        const std::vector<int> way = ways_.between(step.src_rank, step.dst_rank, step.chunks);
         ir::Step hop = step;
         for (std::size_t i = 1; i < way.size(); ++i) {
             const bool last = i + 1 == way.size();
