@@ -11,6 +11,8 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(verify_command());
     commands.push_back(sim_command());
     commands.push_back(whatif_command());
+    commands.push_back(lower_command());
+    commands.push_back(codegen_command());
     commands.push_back(run_command());
     return commands;
 }
