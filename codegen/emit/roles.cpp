@@ -190,11 +190,9 @@ private:
         text += "template <class E>\n";
         const std::string before = opening(members), after = closing(sample);
         const bool ordinal = body.find("token(block, n") != std::string::npos;
-        if (!columns_.empty()) {
-            text += fmt::format("BATON_FN void role{}(Block& block, const u32* c) {{\n", out_.count);
-        } else {
-            text += fmt::format("BATON_FN void role{}(Block& block, const u32*) {{\n", out_.count);
-        }
+        const bool idle = sample.instructions.empty() && sample.sends.empty() && sample.receives.empty();
+        text += fmt::format("BATON_FN void role{}(Block&{}, const u32*{}) {{\n", out_.count, idle ? "" : " block",
+                            columns_.empty() ? "" : " c");
         text += before;
         if (body.find("chunks") != std::string::npos) text += chunks();
         if (!sample.instructions.empty()) {

@@ -1,13 +1,9 @@
-// Emitted modules on teams of threads: right results, no race, in all modes.
-#include "prelude/toolchain.hpp"
-
-#include <baton/base/error.hpp>
+// Emitted modules on teams of threads: right results and no race.
 #include <baton/codegen/emit.hpp>
 #include <baton/codegen/lower.hpp>
-#include <baton/ir/verify.hpp>
 #include <support/full.hpp>
-#include <support/module_cases.hpp>
-#include <support/small_algorithms.hpp>
+#include <support/module_runner.hpp>
+#include <support/module_sampler.hpp>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -17,97 +13,146 @@ using namespace baton::test;
 
 namespace {
 
-const std::string kFlags = "-std=c++20 -O1 -g -fsanitize=thread -ffp-contract=off -Wall -Wextra -Werror ";
+constexpr codegen::ModePreference kModes[] = {codegen::ModePreference::staged, codegen::ModePreference::put,
+                                              codegen::ModePreference::get};
 
-/// Compiles modules together with the driver and runs them.
-class Runner {
-public:
-    Runner() {
-        write_text(folder_ / "abi.h", std::string(codegen::abi_header()));
-        const Outcome built = shell("g++ " + kFlags + "-I" + folder_.path().string() +
-                                    " -x c++ -c " BATON_SOURCE_DIR "/tests/support/module_driver.cc -o " +
-                                    (folder_ / "driver.o").string());
-        INFO(built.text);
-        REQUIRE(built.status == 0);
+void run_all(ModuleRunner& runner, const ModuleCases& cases, const std::vector<int>& threads) {
+    runner.build(cases);
+    for (const int each : threads) {
+        const Outcome outcome = runner.run(each);
+        INFO(each << " threads: " << outcome.text);
+        CHECK(outcome.status == 0);
     }
-    void build(const ModuleCases& cases, const std::string& defines = {}) {
-        write_text(folder_ / "cases.txt", cases.text());
-        write_text(folder_ / "modules.cpp", cases.source());
-        if (const char* keep = std::getenv("BATON_KEEP")) {
-            write_text(std::string(keep) + "/modules.cpp", cases.source());
-            write_text(std::string(keep) + "/cases.txt", cases.text());
-        }
-        const Outcome built = shell("cd " + folder_.path().string() + " && g++ " + kFlags + defines +
-                                    " -c modules.cpp -o modules.o && g++ " +
-                                    "-fsanitize=thread -rdynamic driver.o modules.o -o driver -pthread -ldl");
-        INFO(built.text);
-        REQUIRE(built.status == 0);
-    }
-    Outcome run(int threads) {
-        // Address randomization that the sanitizer cannot cope with is switched off where that is possible.
-        static const std::string prefix = shell("setarch -R true").status == 0 ? "setarch -R " : "";
-        return shell("cd " + folder_.path().string() + " && TSAN_OPTIONS=halt_on_error=1 " + prefix +
-                     "./driver cases.txt " + std::to_string(threads));
-    }
+}
 
-private:
-    TemporaryFolder folder_;
-};
-
-std::vector<ir::Algorithm> small_algorithms(int n) {
-    std::vector<ir::Algorithm> list = {
-        ring_all_reduce(n),     ring_all_gather(n),       ring_all_gather(n, 3),
-        one_shot_all_reduce(n), reduce_to_root(n, n / 2), chain_broadcast(n, n - 1, 5),
-        direct_all_to_all(n),   direct_all_to_all(n, 2),  scratch_reduce_scatter(n),
-    };
-    if ((n & (n - 1)) == 0) {
-        list.push_back(recursive_doubling(n));
-        list.push_back(recursive_doubling(n, 3));
+/// A collective of irregular places: rank r's second chunk goes to its right, its first one two further.
+ir::Algorithm custom_shift(int n) {
+    auto places = std::make_shared<ir::CustomPlaces>();
+    ir::Collective c;
+    c.kind = ir::CollectiveKind::custom;
+    c.ranks = n;
+    c.chunks = 3;
+    for (int r = 0; r < n; ++r) {
+        places->inputs.push_back({{0, 2}, {1, 0}, {1, 1}});
+        places->outputs.push_back({{2, {{(r + n - 2) % n, 0}}}, {0, {{(r + n - 1) % n, 1}}}, {1, {{(r + n - 1) % n, 1}}}});
     }
-    return list;
+    c.custom = places;
+    using enum ir::Buffer;
+    ir::AlgorithmBuilder b("custom shift", c);
+    b.begin_par();
+    for (int r = 0; r < n; ++r) {
+        b.send({r, input, 0}, {(r + 2) % n, output, 0});
+        b.send({r, input, 1}, {(r + 1) % n, output, 1}, 2);
+    }
+    b.end_par();
+    return b.build();
+}
+
+/// A ring of chunks of unequal weights.
+ir::Algorithm weighted_ring(int n) {
+    using enum ir::Buffer;
+    ir::Collective c = collective(ir::CollectiveKind::all_reduce, n, n);
+    for (int k = 0; k < n; ++k) c.weights.push_back(1 + k * k);
+    ir::AlgorithmBuilder b("weighted ring", c);
+    for (int r = 0; r < n; ++r) b.copy({r, input, 0}, {r, output, 0}, n);
+    for (int s = 0; s < n - 1; ++s)
+        for (int r = 0; r < n; ++r) b.send_reduce({r, output, (r - s + n) % n}, {(r + 1) % n, output, (r - s + n) % n});
+    for (int s = 0; s < n - 1; ++s)
+        for (int r = 0; r < n; ++r) b.send({r, output, (r + 1 - s + n) % n}, {(r + 1) % n, output, (r + 1 - s + n) % n});
+    return b.build();
 }
 
 }  // namespace
 
-TEST_CASE("emitted small algorithms give exact results and no race in every mode") {
+TEST_CASE("emitted algorithms give exact results and no race, in every mode and with random options") {
     if (!available("g++")) {
         MESSAGE("skipped: no g++");
         return;
     }
-    Runner runner;
+    ModuleRunner runner;
     std::mt19937 random(1);
-    for (int n : full() ? std::vector<int>{1, 2, 3, 4, 5, 8} : std::vector<int>{3, 4}) {
+    if (!full()) {
         ModuleCases cases;
-        for (const ir::Algorithm& algorithm : small_algorithms(n)) {
-            for (const auto mode : {codegen::ModePreference::staged, codegen::ModePreference::put,
-                                    codegen::ModePreference::get}) {
-                codegen::LowerOptions lowering;
-                lowering.mode = mode;
-                lowering.slots = 1 + random() % 4;
-                lowering.channels = 1 + random() % 2;
-                lowering.threadblocks = random() % 3 == 0 ? 1 : 4;
-                codegen::EmitOptions options;
-                options.entries = {{ir::DataType::u32, ir::ReduceOp::sum}};
-                options.straight = random() % 2 == 0 ? 40 : 0;
-                options.instances = 1 + (random() % 3 == 0);
-                const std::string name = fmt::format("{}, {} ranks, {}", algorithm.name, n, to_string(mode));
-                CAPTURE(name);
-                codegen::Module module;
-                try {
-                    module = codegen::emit(codegen::lower(algorithm, lowering), options);
-                } catch (const Error& error) {
-                    FAIL(error.what());
-                }
-                std::vector<CallShape> calls = {{103, 3}, {0, 1}, {5, 2, 2, true}, {64, 4, 1, true, 4, 8}};
-                cases.add(name, module, module.manifest.entries[0], calls, 1024,
-                          static_cast<std::uint32_t>(random()));
+        for (int i = 0; i < 36; ++i) {
+            const int n = std::uniform_int_distribution<int>(2, 8)(random);
+            const std::vector<NamedAlgorithm> pool = all_algorithms(n);
+            const auto& algorithm = pool[std::uniform_int_distribution<std::size_t>(0, pool.size() - 1)(random)];
+            CAPTURE(algorithm.name);
+            add_random_case(cases, algorithm, kModes[i % 3], random);
+        }
+        run_all(runner, cases, {2});
+        return;
+    }
+    for (int n = 1; n <= 8; ++n) {
+        ModuleCases cases;
+        for (const NamedAlgorithm& algorithm : all_algorithms(n)) {
+            for (const auto mode : kModes) {
+                CAPTURE(algorithm.name);
+                CAPTURE(n);
+                add_random_case(cases, algorithm, mode, random);
+                if (cases.size() < 40) continue;
+                run_all(runner, cases, {1, 2, 3});
+                cases = ModuleCases();
             }
         }
-        runner.build(cases);
-        for (const int threads : {1, 2}) {
-            const Outcome outcome = runner.run(threads);
-            INFO(n << " ranks, " << threads << " threads: " << outcome.text);
-            CHECK(outcome.status == 0);
+        run_all(runner, cases, {1, 2, 3});
+    }
+}
+
+TEST_CASE("emitted loops, tables, weights and irregular places give exact results") {
+    if (!available("g++")) {
+        MESSAGE("skipped: no g++");
+        return;
+    }
+    ModuleRunner runner;
+    std::mt19937 random(2);
+    ModuleCases cases;
+    for (const auto mode : kModes) {
+        for (const ir::Algorithm& algorithm : {weighted_ring(4), custom_shift(5), ring_all_reduce(7), direct_all_to_all(6, 2)}) {
+            codegen::LowerOptions lowering;
+            lowering.mode = mode;
+            codegen::EmitOptions options;
+            options.entries = {{ir::DataType::u32, ir::ReduceOp::sum}};
+            options.straight = 0;
+            options.instances = 1 + static_cast<int>(random() % 2);
+            const codegen::Module module = codegen::emit(codegen::lower(algorithm, lowering), options);
+            const auto& entries = module.manifest.entries;
+            const auto entry = std::find_if(entries.begin(), entries.end(), [](const auto& each) { return each.element_size() == 4; });
+            REQUIRE(entry != entries.end());
+            cases.add(fmt::format("{}, {}", algorithm.name, to_string(mode)), module, *entry, {{301, 3}, {7, 2}, {90, 4, 2, mode == kModes[0]}}, 4096, random());
         }
     }
+    CHECK(cases.source().find("for (u32 i = 0; i < ") != std::string::npos);
+    CHECK(cases.source().find("kPieces[] =") != std::string::npos);
+    CHECK(cases.source().find("kWeights[] =") != std::string::npos);
+    run_all(runner, cases, {2});
+}
+
+TEST_CASE("every operator on every type it is defined on, narrow and wide") {
+    if (!available("g++")) {
+        MESSAGE("skipped: no g++");
+        return;
+    }
+    ModuleRunner runner;
+    std::mt19937 random(3);
+    ModuleCases cases;
+    for (const bool wide : {false, true}) {
+        codegen::LowerOptions lowering;
+        lowering.wide = wide;
+        const ir::Program program = codegen::lower(wide ? ring_all_reduce(3) : one_shot_all_reduce(3), lowering);
+        codegen::EmitOptions options;
+        int number = 0;
+        for (const ir::ReduceOp op : ir::all_reduce_ops()) {
+            for (const ir::DataType type : ir::valid_types(op)) {
+                if (wide != ir::always_wide(op, type) && !(wide && ir::is_narrow_float(type))) continue;
+                if (full() || ir::always_wide(op, type) || number++ % 3 == 0) options.entries.push_back({type, op});
+            }
+        }
+        const codegen::Module module = codegen::emit(program, options);
+        CHECK(module.manifest.entries.size() == options.entries.size());
+        for (const codegen::ManifestEntry& entry : module.manifest.entries) {
+            cases.add(entry.name, module, entry, {{37, 2}}, 4096, random());
+        }
+    }
+    run_all(runner, cases, {2});
 }
