@@ -117,7 +117,8 @@ Topology read_document(const JsonReader& root, const ReadContext& context) {
     if (generated) {
         if (const auto nodes = root.find("nodes"))
             throw nodes->error("a file holds 'generate' or 'nodes', not both");
-        if (const auto hosts = root.find("hosts"))
+        // The rail_optimized generator has a number of hosts of its own.
+        if (const auto hosts = root.find("hosts"); hosts && hosts->is_array())
             throw hosts->error("a file holds 'generate' or 'hosts', not both",
                                "give the fabric as \"fabric\": {\"generate\": ...}");
         generate(root, topology);

@@ -44,7 +44,8 @@ public:
             }
             if (by[t] < 0) return total;
             std::int64_t least = INT64_MAX;
-            for (std::size_t v = t; v != s; v = edges_[static_cast<std::size_t>(by[v]) ^ 1].first) least = std::min(least, edges_[static_cast<std::size_t>(by[v])].second);
+            for (std::size_t v = t; v != s; v = edges_[static_cast<std::size_t>(by[v]) ^ 1].first)
+                least = std::min(least, edges_[static_cast<std::size_t>(by[v])].second);
             for (std::size_t v = t; v != s; v = edges_[static_cast<std::size_t>(by[v]) ^ 1].first) {
                 edges_[static_cast<std::size_t>(by[v])].second -= least;
                 edges_[static_cast<std::size_t>(by[v]) ^ 1].second += least;
@@ -58,12 +59,13 @@ private:
     std::vector<std::pair<std::size_t, std::int64_t>> edges_;
 };
 
-// Can every rank send `rate` units to all others when links carry GB/s * scale? (Edmonds: each rank must be able to
-// receive all of it at once.)
+// Can every rank send `rate` units to all others when links carry GB/s * scale? (Edmonds: each rank must be
+// able to receive all of it at once.)
 bool all_gather_feasible(const Topology& t, std::int64_t scale, std::int64_t rate) {
     for (const int sink : t.rank_nodes) {
         Flow flow(t.nodes.size() + 1);
-        for (const Link& l : t.links) flow.edge(at(l.from), at(l.to), l.capacity().bytes_per_second / 1'000'000'000 * scale);
+        for (const Link& l : t.links)
+            flow.edge(at(l.from), at(l.to), l.capacity().bytes_per_second / 1'000'000'000 * scale);
         for (const int source : t.rank_nodes) flow.edge(t.nodes.size(), at(source), rate);
         if (flow.run(t.nodes.size(), at(sink)) < rate * t.rank_count()) return false;
     }
@@ -103,9 +105,11 @@ TEST_CASE("the paper presets reach the published all-gather optima") {
 
 TEST_CASE("every preset loads, numbers its ranks and names its sources") {
     const std::map<std::string, int> ranks = {
-        {"dgx1_v100", 8}, {"dgx_a100", 8}, {"dgx_h100", 8}, {"gb200_nvl72", 72}, {"mi300x", 8}, {"pcie_8gpu", 8},
-        {"tpu_torus_2d", 16}, {"tpu_torus_3d", 64}, {"paper/dgx1-25", 8}, {"paper/a100-oddeven", 16},
-        {"paper/h100-rail", 16}, {"paper/h100-flat", 16}, {"paper/mi250", 16}, {"paper/torus-50", 16}};
+        {"dgx1_v100", 8},           {"dgx_a100", 8},         {"dgx_h100", 8},
+        {"gb200_nvl72", 72},        {"mi300x", 8},           {"pcie_8gpu", 8},
+        {"tpu_torus_2d", 16},       {"tpu_torus_3d", 64},    {"paper/dgx1-25", 8},
+        {"paper/a100-oddeven", 16}, {"paper/h100-rail", 16}, {"paper/h100-flat", 16},
+        {"paper/mi250", 16},        {"paper/torus-50", 16}};
     std::size_t presets = 0;
     for (const Nameable& named : nameables()) {
         if (named.generator) continue;
@@ -149,7 +153,8 @@ TEST_CASE("every fabric technology and shape attaches to a host preset") {
     const Topology slow = load("dgx_a100:hosts=2,fabric=ndr-rail");
     for (const Link& l : slow.links) {
         // The NIC's own 200 Gb/s hold, whatever the switch can do.
-        if (slow.nodes[at(l.from)].type == NodeType::nic && l.kind == LinkKind::infiniband) CHECK(l.bandwidth.bytes_per_second == 25'000'000'000);
+        if (slow.nodes[at(l.from)].type == NodeType::nic && l.kind == LinkKind::infiniband)
+            CHECK(l.bandwidth.bytes_per_second == 25'000'000'000);
     }
 }
 
@@ -171,7 +176,8 @@ TEST_CASE("GPUs of a DGX H100 reach each other over NVLink only and other hosts 
         CHECK(t.nodes[at(routes.nics(r)[0])].id == expected);
     }
     bool by_rail = false;
-    for (const LinkShare& l : routes.between(3, 11).links) by_rail = by_rail || t.links[at(l.link)].id == "h0/nic3>rail3";
+    for (const LinkShare& l : routes.between(3, 11).links)
+        by_rail = by_rail || t.links[at(l.link)].id == "h0/nic3>rail3";
     CHECK(by_rail);
     CHECK(routes.between(3, 11).hops == 6);
 }

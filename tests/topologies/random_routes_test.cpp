@@ -27,7 +27,9 @@ std::vector<double> net_flow(const Topology& t, const Route& route) {
 void check_route(const Topology& t, const Route& route, int source, int destination) {
     const std::vector<double> net = net_flow(t, route);
     for (std::size_t n = 0; n < net.size(); ++n) {
-        const double expected = static_cast<int>(n) == t.rank_nodes[at(source)] ? 1 : static_cast<int>(n) == t.rank_nodes[at(destination)] ? -1 : 0;
+        const double expected = static_cast<int>(n) == t.rank_nodes[at(source)]        ? 1
+                                : static_cast<int>(n) == t.rank_nodes[at(destination)] ? -1
+                                                                                       : 0;
         CHECK(std::abs(net[n] - expected) < 1e-12);
     }
     for (const LinkShare& l : route.links) {
@@ -40,7 +42,8 @@ void check_route(const Topology& t, const Route& route, int source, int destinat
 
 }  // namespace
 
-TEST_CASE("every pair of a routed random machine has a route whose shares are a unit flow that no GPU forwards") {
+TEST_CASE(
+    "every pair of a routed random machine has a route whose shares are a unit flow that no GPU forwards") {
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         CAPTURE(seed);
         const Topology t = test::random_topology(seed);
@@ -50,8 +53,10 @@ TEST_CASE("every pair of a routed random machine has a route whose shares are a 
                 for (int b = 0; b < t.rank_count(); ++b) {
                     const Route& route = routes.between(a, b);
                     REQUIRE(route.reachable);
-                    if (a == b) CHECK(route.links.empty());
-                    else check_route(t, route, a, b);
+                    if (a == b)
+                        CHECK(route.links.empty());
+                    else
+                        check_route(t, route, a, b);
                 }
             }
         }
@@ -73,13 +78,18 @@ TEST_CASE("route latency equals that of a plain search over all paths") {
             distance[at(source)] = 0;
             for (std::size_t round = 0; round < t.nodes.size(); ++round) {
                 for (const Link& l : t.links) {
-                    if (distance[at(l.from)] == INT64_MAX || (l.from != source && t.nodes[at(l.from)].type == NodeType::gpu)) continue;
-                    const std::int64_t through = l.from == source ? 0 : t.nodes[at(l.from)].latency.picoseconds;
-                    distance[at(l.to)] = std::min(distance[at(l.to)], distance[at(l.from)] + through + l.latency.picoseconds);
+                    if (distance[at(l.from)] == INT64_MAX ||
+                        (l.from != source && t.nodes[at(l.from)].type == NodeType::gpu))
+                        continue;
+                    const std::int64_t through =
+                        l.from == source ? 0 : t.nodes[at(l.from)].latency.picoseconds;
+                    distance[at(l.to)] =
+                        std::min(distance[at(l.to)], distance[at(l.from)] + through + l.latency.picoseconds);
                 }
             }
             for (int b = 0; b < t.rank_count(); ++b) {
-                if (a != b) CHECK(routes.between(a, b).latency.picoseconds == distance[at(t.rank_nodes[at(b)])]);
+                if (a != b)
+                    CHECK(routes.between(a, b).latency.picoseconds == distance[at(t.rank_nodes[at(b)])]);
             }
         }
     }

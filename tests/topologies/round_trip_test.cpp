@@ -27,17 +27,39 @@ void check_round_trip(const Topology& topology) {
         CHECK(again.links[i].id == topology.links[i].id);
         CHECK(again.links[i].goodput == topology.links[i].goodput);
     }
-    for (std::size_t i = 0; i < again.nodes.size(); ++i) CHECK(again.nodes[i].attributes == topology.nodes[i].attributes);
+    for (std::size_t i = 0; i < again.nodes.size(); ++i)
+        CHECK(again.nodes[i].attributes == topology.nodes[i].attributes);
 }
 
 }  // namespace
 
 TEST_CASE("presets and generators written out load back equal") {
-    for (const char* spec :
-         {"dgx1_v100", "dgx_a100:hosts=2", "dgx_h100", "dgx_h100:hosts=3,fabric=roce_v2-tree,oversubscription=2", "gb200_nvl72", "mi300x:hosts=2",
-          "pcie_8gpu:hosts=2", "tpu_torus_2d", "tpu_torus_3d:2x3x4", "paper/dgx1-25", "paper/a100-oddeven", "paper/h100-rail", "paper/mi250:hosts=2",
-          "paper/torus-50", "ring:1", "ring:2", "ring:5,oneway=true", "ring:2,oneway=true", "mesh:3x4", "torus:2x2x2", "hypercube:4,kind=nvlink,count=3",
-          "fully_connected:6,kind=ethernet,loss=0.001", "fat_tree:4", "fat_tree:ranks=20,leaf_ports=8,spines=3", "rail_optimized:3,gpus=4", "dragonfly:5"}) {
+    for (const char* spec : {"dgx1_v100",
+                             "dgx_a100:hosts=2",
+                             "dgx_h100",
+                             "dgx_h100:hosts=3,fabric=roce_v2-tree,oversubscription=2",
+                             "gb200_nvl72",
+                             "mi300x:hosts=2",
+                             "pcie_8gpu:hosts=2",
+                             "tpu_torus_2d",
+                             "tpu_torus_3d:2x3x4",
+                             "paper/dgx1-25",
+                             "paper/a100-oddeven",
+                             "paper/h100-rail",
+                             "paper/mi250:hosts=2",
+                             "paper/torus-50",
+                             "ring:1",
+                             "ring:2",
+                             "ring:5,oneway=true",
+                             "ring:2,oneway=true",
+                             "mesh:3x4",
+                             "torus:2x2x2",
+                             "hypercube:4,kind=nvlink,count=3",
+                             "fully_connected:6,kind=ethernet,loss=0.001",
+                             "fat_tree:4",
+                             "fat_tree:ranks=20,leaf_ports=8,spines=3",
+                             "rail_optimized:3,gpus=4",
+                             "dragonfly:5"}) {
         check_round_trip(load(spec));
     }
 }
