@@ -153,12 +153,17 @@ void warn_of_slow_slots(const Topology& topology, std::vector<std::string>& warn
 
 void warn_of_nodes(const Topology& topology, std::vector<std::string>& warnings) {
     std::map<std::string, std::vector<std::string>> said;
-    bool fabric = false;
     const auto is_fabric = [&](int link) {
-        return !stripes(topology.links[at(link)].kind) && topology.links[at(link)].kind != LinkKind::upi;
+        const LinkKind kind = topology.links[at(link)].kind;
+        return !stripes(kind) && kind != LinkKind::upi;
     };
-    for (const Node& node : topology.nodes)
-        fabric = fabric || (node.type == NodeType::switch_node && node.host.empty());
+    const auto on_fabric = [&](std::size_t node) {
+        return std::any_of(topology.out_links[node].begin(), topology.out_links[node].end(), is_fabric);
+    };
+    // Hosts by themselves have NICs without a cable; where one NIC has one, the others should too.
+    bool fabric = false;
+    for (std::size_t i = 0; i < topology.nodes.size(); ++i)
+        fabric = fabric || (topology.nodes[i].type == NodeType::nic && on_fabric(i));
     for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
         const Node& node = topology.nodes[i];
         if (node.type == NodeType::gpu && node.rank < 0)
@@ -168,8 +173,7 @@ void warn_of_nodes(const Topology& topology, std::vector<std::string>& warnings)
                 node.id);
         if (topology.out_links[i].empty() && topology.in_links[i].empty() && topology.nodes.size() > 1)
             said["has no link"].push_back(node.id);
-        if (node.type == NodeType::nic && fabric &&
-            std::none_of(topology.out_links[i].begin(), topology.out_links[i].end(), is_fabric)) {
+        if (node.type == NodeType::nic && fabric && !on_fabric(i)) {
             said["has no link to the fabric"].push_back(node.id);
         }
     }
