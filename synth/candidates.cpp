@@ -5,6 +5,7 @@
 #include <baton/synth/forest.hpp>
 #include <baton/synth/relay.hpp>
 #include <baton/synth/ring_order.hpp>
+#include <baton/synth/shortest_paths.hpp>
 
 #include <fmt/format.h>
 
@@ -48,6 +49,8 @@ public:
             if (!all && info.name != options_.algorithm) continue;
             if (info.name == "forest")
                 packed_trees();
+            else if (info.name == "shortest_paths")
+                shortest_path_trees();
             else
                 pattern(info.name);
         }
@@ -141,6 +144,25 @@ private:
         }
     }
 
+    void shortest_path_trees() {
+        for (const std::int64_t per_root : {1, 4}) {
+            try {
+                ShortestPathAlgorithm made =
+                    shortest_paths(topology_, collective_, per_root, options_.policy, options_.seed);
+                add("shortest_paths",
+                    fmt::format("{} tree{} per root, depth {}", per_root, per_root == 1 ? "" : "s",
+                                made.depth),
+                    std::move(made.algorithm));
+                // Where all ways are single hops, more trees are the same tree.
+                if (made.depth <= 1) return;
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::input) throw;
+                list_.refusals.push_back({"shortest_paths", error.message()});
+                return;
+            }
+        }
+    }
+
     void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm) {
         Candidate candidate;
         candidate.name = name;
@@ -176,6 +198,8 @@ std::vector<SynthesizerInfo> synthesizers() {
     for (const PatternInfo& pattern : fixed_patterns()) list.push_back({pattern.name, pattern.summary});
     list.push_back(
         {"forest", "spanning trees packed so that every link is at work: best rate on any topology"});
+    list.push_back({"shortest_paths",
+                    "balanced trees of least latency; relays where ranks have no route; any collective"});
     return list;
 }
 

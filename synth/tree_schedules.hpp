@@ -1,0 +1,21 @@
+// Schedules along given trees: the common end of all synthesizers that think in trees.
+#pragma once
+
+#include <baton/ir/algorithm.hpp>
+#include <baton/synth/tree_packing.hpp>
+
+namespace baton::synth {
+
+/// Hops of the deepest tree.
+int depth_of(const Forest& forest);
+
+/// The schedule of a collective along trees, for one group of all ranks. `out`: trees from the roots to all,
+/// for broadcast, all_gather, all_reduce, scatter, all_to_all and send_recv; `in`: trees of the reversed
+/// machine, for reduce, reduce_scatter, all_reduce and gather. Kinds with a root have trees from the root
+/// only, the others from every rank. Shares of trees become weights of chunks; where trees of several roots
+/// or both phases are cut differently, chunks are as fine as all of them need. Scatter-like kinds pass shards
+/// on through scratch, each relay's in one run. REQUIRES: the forests that the kind needs are given, the
+/// others are null.
+ir::Algorithm tree_schedule(const ir::Collective& collective, const Forest* in, const Forest* out);
+
+}  // namespace baton::synth
