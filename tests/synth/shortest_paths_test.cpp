@@ -55,8 +55,8 @@ TEST_CASE("trees are as deep as the machine is wide, and balanced on tori") {
         for (const std::size_t d : depth) deepest = std::max(deepest, d);
     }
     CHECK(deepest == 4);
-    // Within a fifth of the best rate over all trees, which are twice as deep.
-    CHECK(forest.seconds_per_byte <= 1.2 * 3 / 40e9);
+    // Within two fifths of the best rate over all trees, which are twice as deep.
+    CHECK(forest.seconds_per_byte <= 1.4 * 3 / 40e9);
     CHECK(forest.seconds_per_byte >= (1 - 1e-9) * 3 / 40e9);
 }
 
