@@ -111,9 +111,9 @@ synth::Synthesis SynthCommand::synthesize() const {
 
 void SynthCommand::print(const synth::Synthesis& result) const {
     const ir::Collective& collective = result.bound.collective;
-    std::string text =
-        fmt::format("{} on {}: {} candidates\n", title(collective),
-                    machine_.name.empty() ? "the topology" : machine_.name, result.candidates.size());
+    std::string text = fmt::format("{} on {}: {} candidate{}\n", title(collective),
+                                   machine_.name.empty() ? "the topology" : machine_.name,
+                                   result.candidates.size(), result.candidates.size() == 1 ? "" : "s");
     text += "latency bound:   " + latency_in_words(machine_, result.bound) + "\n";
     text += "bandwidth bound: " + bandwidth_in_words(machine_, result.bound) + "\n\n";
     Table table({"size", "algorithm", "tiles", "time", "bound", "gap", "algbw GB/s", "busbw GB/s"});
