@@ -356,7 +356,9 @@ private:
         if (plain) {
             if (std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 0; }))
                 return value(bases);
-            return fmt::format("({} + i * {})", value(bases), value(steps));
+            if (std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; }))
+                return fmt::format("{} + i", value(bases));
+            return fmt::format("{} + i * {}", value(bases), value(steps));
         }
         for (std::size_t m = 0; m < members.size(); ++m) {
             const std::int64_t modulus = moduli[m];
