@@ -210,7 +210,8 @@ std::string dispatch(const EmitPlan& plan, const PrintedRoles& roles, int instan
 std::string classes_of(const ir::Collective& collective) {
     if (collective.weights.empty()) {
         return "BATON_FN Range tile_of(const Partition& chunks, u32 k, u32 t) { return chunks.tile(k, t); }\n"
-               "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.tile(k, chunks.first_tile).begin; }\n";
+               "BATON_FN u64 begin_of(const Partition& chunks, u32 k) { return chunks.tile(k, "
+               "chunks.first_tile).begin; }\n";
     }
     std::string text = "// Sums of the weights before each class.\nBATON_TABLE u64 kWeights[] = {0,";
     std::int64_t sum = 0;
@@ -282,7 +283,10 @@ Module emit(const ir::Program& program, const EmitOptions& options, const ir::Pr
     body += "\n" + roles.functions;
     body.pop_back();
     body += dispatch(plan, roles, options.instances);
-    const std::string name = fmt::format("{}_{}", identifier(program.name), content_hash(body).substr(0, 8));
+    // Modules that differ in anything may be linked together, so everything is in the name.
+    std::string all = fmt::format("{} {}", options.threads, body);
+    for (const ManifestEntry& entry : m.entries) all += " " + entry.name;
+    const std::string name = fmt::format("{}_{}", identifier(program.name), content_hash(all).substr(0, 8));
     std::string text =
         fmt::format("\n// {}: {}.\n", one_line(program.name), one_line(ir::describe(program.collective)));
     text += fmt::format("namespace {} {{\nusing namespace baton_kernel;\n\n{}\n}}  // namespace {}\n\n", name,

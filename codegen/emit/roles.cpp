@@ -191,8 +191,8 @@ private:
         const std::string before = opening(members), after = closing(sample);
         const bool ordinal = body.find("token(block, n") != std::string::npos;
         const bool idle = sample.instructions.empty() && sample.sends.empty() && sample.receives.empty();
-        text += fmt::format("BATON_FN void role{}(Block&{}, const u32*{}) {{\n", out_.count, idle ? "" : " block",
-                            columns_.empty() ? "" : " c");
+        text += fmt::format("BATON_FN void role{}(Block&{}, const u32*{}) {{\n", out_.count,
+                            idle ? "" : " block", columns_.empty() ? "" : " c");
         text += before;
         if (body.find("chunks") != std::string::npos) text += chunks();
         if (!sample.instructions.empty()) {

@@ -1,6 +1,6 @@
 
 // ring all_reduce: all_reduce of 5 ranks, 5 chunks.
-namespace ring_all_reduce_c1292b9f {
+namespace ring_all_reduce_6da12cd4 {
 using namespace baton_kernel;
 
 constexpr u32 kAdvance = 9;  // tokens per tile
@@ -109,9 +109,9 @@ BATON_FN void run(Block& block) {
     leave(block, kAdvance);
 }
 
-}  // namespace ring_all_reduce_c1292b9f
+}  // namespace ring_all_reduce_6da12cd4
 
-BATON_KERNEL(baton_ring_all_reduce_c1292b9f_f32_sum, 512) {
+BATON_KERNEL(baton_ring_all_reduce_6da12cd4_f32_sum, 512) {
     BATON_BLOCK(block);
-    ring_all_reduce_c1292b9f::run<baton_kernel::Entry<baton_kernel::op::sum, baton_kernel::element::f32, baton_kernel::element::f32>>(block);
+    ring_all_reduce_6da12cd4::run<baton_kernel::Entry<baton_kernel::op::sum, baton_kernel::element::f32, baton_kernel::element::f32>>(block);
 }
