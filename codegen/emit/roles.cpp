@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostTableWords = (std::size_t{64} << 20) / sizeof(std::uint32_t);
 /// Instructions of straight-line code in one module, all roles together; above, everything that can be rolled
 /// is.
-constexpr std::int64_t kMostStraight = 480;
+constexpr std::int64_t kMostStraight = 48;
 
 /// Consecutive instructions. straight: each once. loop: `times` copies of a body. walk: each row of a table
 /// names one of a few forms.

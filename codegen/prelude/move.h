@@ -187,7 +187,7 @@ struct Mover {
     }
 #else
     // Each thread a contiguous slice, so that the loop vectorizes for every team.
-    BATON_FN void run(const Block& block, u64 n) {
+    BATON_OUTLINE void run(const Block& block, u64 n) {
         const u64 begin = n * block.thread / block.threads, end = n * (block.thread + 1) / block.threads;
         if constexpr (kCopies) {
             const u64 w = width(source_wide(0));

@@ -83,7 +83,7 @@ BATON_FN void post_counter(u64* counter, u64 value) {
 
 // Marks the block, writes the first error record of the threadblock and raises the abort word of the rank. Not a
 // call: on the device one would force registers to memory in every kernel that waits.
-BATON_FN void fail(Block& block, u32 code, u32 kind, u32 peer, u64 expected, u64 seen) {
+BATON_OUTLINE void fail(Block& block, u32 code, u32 kind, u32 peer, u64 expected, u64 seen) {
     block.failed = 1;
     baton_error& error = block.rank.errors[block.threadblock];
     if (claim(&error.code, ~0u) == 0) {
@@ -110,7 +110,7 @@ BATON_FN u32 verdict(const Block& block, u64& started) {
 }
 
 // Until *counter >= target. Any thread may call it; the others learn of the result at the next barrier.
-BATON_FN bool wait(Block& block, const u64* counter, u64 target, u32 kind, u32 peer) {
+BATON_OUTLINE bool wait(Block& block, const u64* counter, u64 target, u32 kind, u32 peer) {
     if (block.failed) return false;
     u64 seen = load_relaxed(counter), started = 0;
     u32 code = BATON_OK;
