@@ -1,6 +1,8 @@
 // baton quickstart: the main job once, on an embedded machine, with what to try next.
 #include <baton/base/error.hpp>
+#include <baton/base/files.hpp>
 #include <baton/base/progress.hpp>
+#include <baton/cli/chart.hpp>
 #include <baton/cli/command.hpp>
 #include <baton/codegen/emit.hpp>
 #include <baton/codegen/lower.hpp>
@@ -26,6 +28,7 @@ namespace {
 
 constexpr const char* kMachine = "dgx_h100:hosts=2";
 constexpr const char* kSizes = "1KiB..1GiB*32";
+constexpr const char* kChartSizes = "1KiB..1GiB*4";
 constexpr std::int64_t kRunSize = 1 << 20;
 
 /// What the generated code did on the CPU.
@@ -44,7 +47,7 @@ struct Findings {
     codegen::Module module;
     RunFindings run;
 
-    std::vector<Time> ring;  ///< of the best ring, at each size
+    std::vector<Time> ring;  ///< of one ring or several at once, the better, at each size
 };
 
 RunFindings run_on_cpu(const codegen::Module& emitted, const ir::Collective& collective) {
@@ -83,7 +86,7 @@ RunFindings run_on_cpu(const codegen::Module& emitted, const ir::Collective& col
     return found;
 }
 
-Findings work() {
+Findings work(const char* sizes) {
     Progress progress("quickstart");
     Findings found;
     progress.update("reading the machine");
@@ -92,7 +95,7 @@ Findings work() {
     collective.kind = ir::CollectiveKind::all_reduce;
     collective.ranks = found.topology.rank_count();
     synth::SynthesisOptions options;
-    options.sizes = parse_sizes(kSizes);
+    options.sizes = parse_sizes(sizes);
     options.progress = [&](const std::string& stage, double fraction) { progress.update(stage, fraction); };
     found.synthesis = synth::synthesize(found.topology, collective, options);
     for (const synth::Choice& choice : found.synthesis.choices) {
@@ -100,9 +103,14 @@ Findings work() {
         found.chosen = &found.synthesis.candidates[static_cast<std::size_t>(choice.best().candidate)];
     }
     if (!found.chosen) throw internal_error("no schedule was chosen for the size that is run");
-    options.algorithm = "ring";
-    for (const synth::Choice& choice : synth::synthesize(found.topology, collective, options).choices)
-        found.ring.push_back(choice.best().time);
+    // What the field would run: one ring, or as many at once as the links hold.
+    for (const char* name : {"ring", "multi_ring"}) {
+        options.algorithm = name;
+        const synth::Synthesis rings = synth::synthesize(found.topology, collective, options);
+        found.ring.resize(std::min(rings.choices.size(), found.synthesis.choices.size()), Time::max());
+        for (std::size_t i = 0; i < found.ring.size(); ++i)
+            found.ring[i] = std::min(found.ring[i], rings.choices[i].best().time);
+    }
     if (found.ring.size() != found.synthesis.choices.size())
         throw internal_error("the simulation of the quickstart ran out of time");
     progress.update("lowering and verifying");
@@ -116,7 +124,7 @@ Findings work() {
 }
 
 std::string table(const Findings& found) {
-    Table rows({"size", "ring", "Baton", "schedule", "tiles", "bound", "ring / Baton"});
+    Table rows({"size", "rings", "Baton", "schedule", "tiles", "bound", "rings / Baton"});
     for (std::size_t i = 0; i < found.ring.size(); ++i) {
         const synth::Choice& choice = found.synthesis.choices[i];
         const synth::Timing& best = choice.best();
@@ -188,6 +196,18 @@ void print_json(const Findings& found) {
     fmt::print("{}\n", out.dump(2));
 }
 
+std::string chart_of(const Findings& found) {
+    Series ring{"rings (one, or several at once)", {}, false}, best{"Baton", {}, false},
+        bound{"lower bound", {}, true};
+    for (std::size_t i = 0; i < found.ring.size(); ++i) {
+        const synth::Choice& choice = found.synthesis.choices[i];
+        ring.points.emplace_back(choice.size, found.ring[i]);
+        best.points.emplace_back(choice.size, choice.best().time);
+        bound.points.emplace_back(choice.size, choice.bound);
+    }
+    return time_chart(fmt::format("all_reduce on {}, simulated", kMachine), {ring, best, bound});
+}
+
 class QuickstartCommand : public Command {
 public:
     std::string name() const override { return "quickstart"; }
@@ -195,15 +215,21 @@ public:
         return "the main job once: bound, synthesize, simulate, verify, generate, run";
     }
     std::vector<std::string> examples() const override { return {"baton quickstart"}; }
-    void declare(CLI::App&) override {}
+    void declare(CLI::App& app) override {
+        app.add_option("--chart", chart_, "also write time against size as an SVG picture");
+    }
     int run() override {
-        const Findings found = work();
+        const Findings found = work(chart_.empty() ? kSizes : kChartSizes);
+        if (!chart_.empty()) write_file(chart_, chart_of(found));
         if (json)
             print_json(found);
         else
             print(found);
         return found.run.right ? 0 : 1;
     }
+
+private:
+    std::string chart_;
 };
 
 }  // namespace
