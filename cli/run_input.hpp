@@ -2,6 +2,7 @@
 // module.
 #pragma once
 
+#include <baton/cli/bandwidth.hpp>
 #include <baton/codegen/lower.hpp>
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/program.hpp>
@@ -37,10 +38,5 @@ struct RunInput {
 /// lowered, verified and emitted with one entry, for the type and operator of the call. Throws input errors,
 /// and check errors when verification fails or proves nothing.
 RunInput load_run_input(const std::string& path, const RunInputOptions& options);
-
-/// Bytes of the larger of a rank's send and receive buffer.
-std::int64_t size_of_call(const ir::Collective& collective, const runtime::CallArguments& arguments);
-/// Factor from algorithm bandwidth to bus bandwidth, as nccl-tests has it.
-double bus_factor(const ir::Collective& collective);
 
 }  // namespace baton::cli
