@@ -20,6 +20,7 @@ public:
         baton_arguments arguments{};    ///< `blocks` and calls[].rank are filled in
         std::vector<const void*> code;  ///< [entry], null before its first use
         int pending = 0;  ///< ranks that have called and wait for the others (one launch for several)
+        void* stream = nullptr;  ///< of the pending ranks
     };
 
     /// Throws an input error when a place has more than BATON_MAX_LOCAL_RANKS ranks. `slots` and

@@ -366,6 +366,11 @@ void Communicator::start_rank(int rank, const Prepared& call, const RankBuffers&
     // The previous call of this plan may still wait for other ranks of the device.
     changed_.wait(lock, [&] { return !waiting_[rank] || !failure_.empty(); });
     if (!failure_.empty()) throw check_error(failure_, {}, "recover the communicator");
+    if (group->pending > 0 && group->stream != stream) {
+        throw input_error(fmt::format("rank {} names another stream than a rank that shares its GPU", rank), {},
+                          "ranks of one GPU are launched together, on one stream");
+    }
+    group->stream = stream;
     fill(call, *group, index, buffers, segment);
     const Launch launch{call.bound->code(*backend_, *group, *call.entry), group->place, group->blocks,
                         call.bound->manifest().threads, &group->arguments};
@@ -435,6 +440,16 @@ CallReport Communicator::run_rank(int rank, const Plan& plan, const CallArgument
     const CallReport report = enqueue(rank, plan, arguments, buffers);
     wait(rank);
     return report;
+}
+
+void Communicator::reserve(const Plan& plan, const CallArguments& arguments) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) throw check_error(failure_, {}, "recover the communicator");
+    if (in_calls_ > 0) throw input_error("a plan is bound while a rank is in a call");
+    const Prepared call = prepare(plan, arguments);
+    for (BoundPlan::Group& group : call.bound->groups()) call.bound->code(*backend_, group, *call.entry);
+    for (int r = 0; r < options_.ranks; ++r)
+        scratch(r, call.bound->manifest().ranks[r].scratch_places * call.scratch_stride);
 }
 
 std::int64_t Communicator::workspace_bytes(const Plan& plan, int rank, const CallArguments& arguments) const {

@@ -87,7 +87,8 @@ public:
     /// One rank's part, from the rank's thread: enqueue, then wait.
     CallReport run_rank(int rank, const Plan& plan, const CallArguments& arguments,
                         const RankBuffers& buffers);
-    /// Starts one rank's part. Ranks of one device are launched together once all of them have called.
+    /// Starts one rank's part. Ranks of one device are launched together once all of them have called; they
+    /// must name the same stream (an input error otherwise).
     /// Backends without streams return at the end of the call. Errors of the call itself come from `wait`, or
     /// from a later call.
     CallReport enqueue(int rank, const Plan& plan, const CallArguments& arguments, const RankBuffers& buffers,
@@ -95,6 +96,9 @@ public:
     /// Until the rank's calls on `stream` have ended. Throws the check error of a call that failed.
     void wait(int rank, void* stream = nullptr);
 
+    /// Prepares for calls with this plan, type and operator and at most this count: tables, code and scratch of
+    /// all ranks; such calls allocate nothing. Throws as `run`, and an input error while a rank is in a call.
+    void reserve(const Plan& plan, const CallArguments& arguments);
     /// Scratch bytes that a rank holds for a call with this plan (the loader contract's workspace).
     std::int64_t workspace_bytes(const Plan& plan, int rank, const CallArguments& arguments) const;
     /// The failure that the communicator is in, "" when none.
