@@ -34,7 +34,8 @@ ir::Algorithm custom_shift(int n) {
     c.chunks = 3;
     for (int r = 0; r < n; ++r) {
         places->inputs.push_back({{0, 2}, {1, 0}, {1, 1}});
-        places->outputs.push_back({{2, {{(r + n - 2) % n, 0}}}, {0, {{(r + n - 1) % n, 1}}}, {1, {{(r + n - 1) % n, 1}}}});
+        places->outputs.push_back(
+            {{2, {{(r + n - 2) % n, 0}}}, {0, {{(r + n - 1) % n, 1}}}, {1, {{(r + n - 1) % n, 1}}}});
     }
     c.custom = places;
     using enum ir::Buffer;
@@ -56,9 +57,11 @@ ir::Algorithm weighted_ring(int n) {
     ir::AlgorithmBuilder b("weighted ring", c);
     for (int r = 0; r < n; ++r) b.copy({r, input, 0}, {r, output, 0}, n);
     for (int s = 0; s < n - 1; ++s)
-        for (int r = 0; r < n; ++r) b.send_reduce({r, output, (r - s + n) % n}, {(r + 1) % n, output, (r - s + n) % n});
+        for (int r = 0; r < n; ++r)
+            b.send_reduce({r, output, (r - s + n) % n}, {(r + 1) % n, output, (r - s + n) % n});
     for (int s = 0; s < n - 1; ++s)
-        for (int r = 0; r < n; ++r) b.send({r, output, (r + 1 - s + n) % n}, {(r + 1) % n, output, (r + 1 - s + n) % n});
+        for (int r = 0; r < n; ++r)
+            b.send({r, output, (r + 1 - s + n) % n}, {(r + 1) % n, output, (r + 1 - s + n) % n});
     return b.build();
 }
 
@@ -76,7 +79,8 @@ TEST_CASE("emitted algorithms give exact results and no race, in every mode and 
         for (int i = 0; i < 36; ++i) {
             const int n = std::uniform_int_distribution<int>(2, 8)(random);
             const std::vector<NamedAlgorithm> pool = all_algorithms(n);
-            const auto& algorithm = pool[std::uniform_int_distribution<std::size_t>(0, pool.size() - 1)(random)];
+            const auto& algorithm =
+                pool[std::uniform_int_distribution<std::size_t>(0, pool.size() - 1)(random)];
             CAPTURE(algorithm.name);
             add_random_case(cases, algorithm, kModes[i % 3], random);
         }
@@ -108,7 +112,8 @@ TEST_CASE("emitted loops, tables, weights and irregular places give exact result
     std::mt19937 random(2);
     ModuleCases cases;
     for (const auto mode : kModes) {
-        for (const ir::Algorithm& algorithm : {weighted_ring(4), custom_shift(5), ring_all_reduce(7), direct_all_to_all(6, 2)}) {
+        for (const ir::Algorithm& algorithm :
+             {weighted_ring(4), custom_shift(5), ring_all_reduce(7), direct_all_to_all(6, 2)}) {
             codegen::LowerOptions lowering;
             lowering.mode = mode;
             codegen::EmitOptions options;
@@ -117,9 +122,11 @@ TEST_CASE("emitted loops, tables, weights and irregular places give exact result
             options.instances = 1 + static_cast<int>(random() % 2);
             const codegen::Module module = codegen::emit(codegen::lower(algorithm, lowering), options);
             const auto& entries = module.manifest.entries;
-            const auto entry = std::find_if(entries.begin(), entries.end(), [](const auto& each) { return each.element_size() == 4; });
+            const auto entry = std::find_if(entries.begin(), entries.end(),
+                                            [](const auto& each) { return each.element_size() == 4; });
             REQUIRE(entry != entries.end());
-            cases.add(fmt::format("{}, {}", algorithm.name, to_string(mode)), module, *entry, {{301, 3}, {7, 2}, {90, 4, 2, mode == kModes[0]}}, 4096, random());
+            cases.add(fmt::format("{}, {}", algorithm.name, to_string(mode)), module, *entry,
+                      {{301, 3}, {7, 2}, {90, 4, 2, mode == kModes[0]}}, 4096, random());
         }
     }
     CHECK(cases.source().find("for (u32 i = 0; i < ") != std::string::npos);
@@ -139,13 +146,15 @@ TEST_CASE("every operator on every type it is defined on, narrow and wide") {
     for (const bool wide : {false, true}) {
         codegen::LowerOptions lowering;
         lowering.wide = wide;
-        const ir::Program program = codegen::lower(wide ? ring_all_reduce(3) : one_shot_all_reduce(3), lowering);
+        const ir::Program program =
+            codegen::lower(wide ? ring_all_reduce(3) : one_shot_all_reduce(3), lowering);
         codegen::EmitOptions options;
         int number = 0;
         for (const ir::ReduceOp op : ir::all_reduce_ops()) {
             for (const ir::DataType type : ir::valid_types(op)) {
                 if (wide != ir::always_wide(op, type) && !(wide && ir::is_narrow_float(type))) continue;
-                if (full() || ir::always_wide(op, type) || number++ % 3 == 0) options.entries.push_back({type, op});
+                if (full() || ir::always_wide(op, type) || number++ % 3 == 0)
+                    options.entries.push_back({type, op});
             }
         }
         const codegen::Module module = codegen::emit(program, options);
@@ -155,4 +164,43 @@ TEST_CASE("every operator on every type it is defined on, narrow and wide") {
         }
     }
     run_all(runner, cases, {2});
+}
+
+TEST_CASE("planted: a tile cut by the run instead of the chunk is caught") {
+    using enum ir::Buffer;
+    ir::AlgorithmBuilder b("runs", collective(ir::CollectiveKind::broadcast, 3, 2));
+    b.copy({0, input, 0}, {0, output, 0}, 2);
+    b.send({0, input, 0}, {1, output, 0}, 2);
+    b.send({1, output, 0}, {2, output, 0}).send({1, output, 1}, {2, output, 1});
+    codegen::EmitOptions options;
+    options.entries = {{ir::DataType::i32, ir::ReduceOp::sum}};
+    codegen::LowerOptions one;
+    one.threadblocks = 1;  // rank 1 forwards tile 0 before it takes tile 1
+    const codegen::Module module = codegen::emit(codegen::lower(b.build(), one), options);
+    CallShape call;
+    call.count = 256;
+    call.tiles = 2;
+    ModuleCases cases;
+    cases.add("runs", module, module.manifest.entries.at(0), {call}, 4096, 1);
+    // With two tiles of a run of two equal chunks, tile t of the run is chunk t.
+    const std::string right = "const Range range = tile_of(chunks, k, t);";
+    const std::string wrong =
+        "const Range range = t == j ? Range{tile_of(chunks, k, 0).begin, tile_of(chunks, k, 0).size + "
+        "tile_of(chunks, k, 1).size} : Range{0, 0};";
+    std::string source = cases.source();
+    int planted = 0;
+    for (std::size_t at = 0; (at = source.find("for (u32 j = 0; j < 2; ++j) {", at)) != std::string::npos;
+         ++at) {
+        const std::size_t line = source.find(right, at);
+        REQUIRE(line != std::string::npos);
+        source.replace(line, right.size(), wrong);
+        ++planted;
+    }
+    REQUIRE(planted > 0);
+    ModuleRunner runner;
+    run_all(runner, cases, {2});
+    runner.build(cases, {}, source);
+    const Outcome outcome = runner.run(2);
+    INFO(outcome.text);
+    CHECK(outcome.status != 0);
 }
