@@ -10,7 +10,7 @@
 #include <baton/runtime/communicator.hpp>
 #include <baton/runtime/cpu_backend.hpp>
 #include <baton/runtime/module.hpp>
-#include <baton/runtime/reference.hpp>
+#include <baton/runtime/trial.hpp>
 #include <baton/synth/synthesize.hpp>
 #include <baton/topologies/load.hpp>
 
@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 namespace baton::cli {
@@ -58,31 +59,17 @@ RunFindings run_on_cpu(const codegen::Module& emitted, const ir::Collective& col
     plan.module = runtime::Module::from_source(emitted.manifest, emitted.source);
     runtime::CallArguments call;
     call.count = kRunSize / 4;
-    std::vector<std::vector<float>> inputs, outputs, expected;
-    std::vector<runtime::RankBuffers> buffers, reference;
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        inputs.emplace_back(static_cast<std::size_t>(call.count));
-        runtime::fill_exact(call, collective.ranks, rank, 1, inputs.back().data(), call.count);
-        outputs.emplace_back(static_cast<std::size_t>(call.count));
-        expected.emplace_back(static_cast<std::size_t>(call.count));
-        buffers.push_back({inputs.back().data(), outputs.back().data()});
-        reference.push_back({inputs.back().data(), expected.back().data()});
-    }
-    runtime::reference(collective, call, reference);
-    communicator.run(plan, call, buffers);  // compiles, and warms up
+    runtime::Trial trial(collective, call);
+    communicator.run(plan, call, trial.buffers());  // compiles, and warms up
+    trial.reset();
     RunFindings found;
     const auto start = std::chrono::steady_clock::now();
-    communicator.run(plan, call, buffers);
+    communicator.run(plan, call, trial.buffers());
     found.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    found.right = true;
-    for (std::size_t rank = 0; rank < outputs.size() && found.right; ++rank) {
-        const auto wrong =
-            runtime::compare(call.type, outputs[rank].data(), expected[rank].data(), call.count);
-        if (!wrong) continue;
-        found.right = false;
-        found.difference = fmt::format("rank {}: {}", rank, wrong->words);
-    }
+    const std::optional<std::string> wrong = trial.wrong();
+    found.right = !wrong;
+    found.difference = wrong.value_or("");
     return found;
 }
 
