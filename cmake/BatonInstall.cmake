@@ -1,10 +1,11 @@
-# cmake --install: the static libraries of all layers, their headers below include/baton, the command line, and a
-# package that find_package(Baton) finds.
+# cmake --install: the static libraries of all layers, their headers below include/baton, the shared library of the C
+# interface, the command line, and a package that find_package(Baton) finds.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(layers GLOBAL PROPERTY BATON_LAYERS)
-install(TARGETS ${layers} baton_all EXPORT BatonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${layers} baton_all baton_c EXPORT BatonTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS baton RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 foreach(layer base topologies ir sim synth codegen runtime)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton

@@ -1,5 +1,6 @@
 // The cuda backend's control flow, argument layout and errors, against a stand-in for the driver that runs
 // host code. Nothing here ran on a GPU.
+#include <baton/runtime/baton.h>
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 #include <baton/runtime/communicator.hpp>
@@ -371,4 +372,155 @@ TEST_CASE("NVRTC makes cubins of the source and keeps them in the cache") {
     CHECK(compile_cubin("extern \"C\" __global__ void nothing() {}", "sm_999", cache).find(".target") !=
           std::string::npos);
     std::filesystem::remove_all(folder);
+}
+
+namespace {
+
+/// Ranks of the C interface on the stand-in.
+struct CudaComms {
+    std::vector<baton_comm> handles;
+    explicit CudaComms(const std::vector<int>& devices, std::int64_t timeout_ns = 10'000'000'000)
+        : handles(devices.size()) {
+        baton_options options = BATON_OPTIONS_INIT;
+        options.backend = BATON_BACKEND_CUDA;
+        options.devices = devices.data();
+        options.timeout_ns = timeout_ns;
+        REQUIRE(baton_comm_init_all(handles.data(), static_cast<int>(devices.size()), &options) ==
+                BATON_SUCCESS);
+    }
+    ~CudaComms() {
+        for (const baton_comm comm : handles) baton_comm_destroy(comm);
+    }
+    CudaComms(const CudaComms&) = delete;
+};
+
+/// A call of all ranks on memory of their GPUs, launched in a group; whether all sums are right.
+bool sums_in_c(const CudaComms& comms, baton_plan plan, std::int64_t count,
+               const std::vector<void*>& streams) {
+    const auto ranks = static_cast<int>(comms.handles.size());
+    std::vector<void*> in(comms.handles.size()), out = in;
+    std::vector<std::int32_t> values(count), sums(count);
+    for (int r = 0; r < ranks; ++r) {
+        for (std::int64_t i = 0; i < count; ++i)
+            values[i] = static_cast<std::int32_t>(1000 * r + i), sums[i] += values[i];
+        REQUIRE(baton_mem_alloc(comms.handles[r], count * 4, &in[r]) == BATON_SUCCESS);
+        REQUIRE(baton_mem_alloc(comms.handles[r], count * 4, &out[r]) == BATON_SUCCESS);
+        REQUIRE(baton_mem_write(comms.handles[r], in[r], values.data(), count * 4) == BATON_SUCCESS);
+    }
+    REQUIRE(baton_group_start() == BATON_SUCCESS);
+    for (int r = 0; r < ranks; ++r) {
+        // Twice: the second call of a rank waits for the launch of the first.
+        for (int twice = 0; twice < 2; ++twice) {
+            CHECK(baton_plan_launch(plan, in[r], out[r], count, BATON_I32, BATON_SUM, comms.handles[r],
+                                    streams[r]) == BATON_SUCCESS);
+        }
+    }
+    REQUIRE_MESSAGE(baton_group_end() == BATON_SUCCESS, baton_last_error());
+    for (int r = 0; r < ranks; ++r)
+        REQUIRE_MESSAGE(baton_comm_wait(comms.handles[r], streams[r]) == BATON_SUCCESS, baton_last_error());
+    bool right = true;
+    for (int r = 0; r < ranks; ++r) {
+        REQUIRE(baton_mem_read(comms.handles[r], values.data(), out[r], count * 4) == BATON_SUCCESS);
+        right = right && values == sums;
+        CHECK(baton_mem_free(comms.handles[r], in[r]) ==
+              BATON_SUCCESS);  // the output goes with the communicator
+    }
+    return right;
+}
+
+}  // namespace
+
+TEST_CASE("C interface: ranks on GPUs, on their own streams, with the caller's context kept") {
+    const Fake fake;
+    for (const std::vector<int>& devices : {std::vector<int>{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
+        const RingFolder ring("ring_staged", 3);
+        baton_plan plan = nullptr;
+        REQUIRE(baton_plan_load(ring.path.c_str(), &plan) == BATON_SUCCESS);
+        {
+            const CudaComms comms(devices);
+            for (int r = 0; r < 3; ++r) {
+                int device = -1;
+                CHECK(baton_comm_device(comms.handles[r], &device) == BATON_SUCCESS);
+                CHECK(device == devices[r]);
+            }
+            REQUIRE_MESSAGE(
+                baton_plan_bind(plan, comms.handles[2], 500, BATON_I32, BATON_SUM) == BATON_SUCCESS,
+                baton_last_error());
+            CHECK(fake.contexts() == 0);
+            const long before = fake.get("launches");
+            CHECK(sums_in_c(comms, plan, 500, {nullptr, nullptr, nullptr}));
+            CHECK(fake.get("launches") == before + (devices == std::vector<int>{0, 0, 0} ? 2 : 4));
+        }
+        CHECK(baton_plan_destroy(plan) == BATON_SUCCESS);
+    }
+}
+
+TEST_CASE("C interface: launches of a bound plan allocate nothing") {
+    const Fake fake;
+    const RingFolder ring("ring_staged", 2);
+    baton_plan plan = nullptr;
+    REQUIRE(baton_plan_load(ring.path.c_str(), &plan) == BATON_SUCCESS);
+    {
+        const CudaComms comms({0, 1});
+        REQUIRE(baton_plan_bind(plan, comms.handles[0], 4096, BATON_I32, BATON_SUM) == BATON_SUCCESS);
+        std::vector<void*> memory(4);
+        for (int k = 0; k < 4; ++k)
+            REQUIRE(baton_mem_alloc(comms.handles[k % 2], 4 * 4096, &memory[k]) == BATON_SUCCESS);
+        const long before = fake.get("allocations");
+        fake.fail("cuMemAlloc", 2);
+        fake.fail("cuModuleLoadData", 2);
+        for (const std::int64_t count : {1, 100, 4096}) {
+            for (int r = 0; r < 2; ++r) {
+                CHECK_MESSAGE(baton_plan_launch(plan, memory[r], memory[2 + r], count, BATON_I32, BATON_SUM,
+                                                comms.handles[r], nullptr) == BATON_SUCCESS,
+                              baton_last_error());
+            }
+            for (int r = 0; r < 2; ++r) CHECK(baton_comm_wait(comms.handles[r], nullptr) == BATON_SUCCESS);
+        }
+        CHECK(fake.get("allocations") == before);
+        fake.fail("cuMemAlloc", 0);
+        fake.fail("cuModuleLoadData", 0);
+    }
+    CHECK(baton_plan_destroy(plan) == BATON_SUCCESS);
+}
+
+TEST_CASE("C interface: two streams on one GPU are refused, and so are GPUs that are not there") {
+    const Fake fake;
+    const RingFolder ring("ring_staged", 2);
+    baton_plan plan = nullptr;
+    REQUIRE(baton_plan_load(ring.path.c_str(), &plan) == BATON_SUCCESS);
+    {
+        const CudaComms comms({0, 0});
+        void* memory = nullptr;
+        int other = 0;
+        REQUIRE(baton_mem_alloc(comms.handles[0], 64, &memory) == BATON_SUCCESS);
+        const auto call = [&](int rank, void* stream) {
+            return baton_plan_launch(plan, memory, static_cast<char*>(memory) + 32, 8, BATON_I32, BATON_SUM,
+                                     comms.handles[rank], stream);
+        };
+        CHECK(call(0, nullptr) == BATON_SUCCESS);
+        CHECK(call(1, &other) == BATON_INVALID_INPUT);
+        CHECK(std::string(baton_last_error()).find("rank 1 names another stream") != std::string::npos);
+        CHECK(call(1, nullptr) == BATON_SUCCESS);
+        for (int r = 0; r < 2; ++r) CHECK(baton_comm_wait(comms.handles[r], nullptr) == BATON_SUCCESS);
+    }
+    CHECK(baton_plan_destroy(plan) == BATON_SUCCESS);
+    baton_options options = BATON_OPTIONS_INIT;
+    options.backend = BATON_BACKEND_CUDA;
+    const std::vector<int> devices{0, 5};
+    options.devices = devices.data();
+    std::vector<baton_comm> comms(2);
+    CHECK(baton_comm_init_all(comms.data(), 2, &options) == BATON_INVALID_INPUT);
+    baton_unique_id id;
+    REQUIRE(baton_get_unique_id(&id) == BATON_SUCCESS);
+    std::vector<baton_result> results(2);
+    std::vector<std::thread> threads;
+    for (int r = 0; r < 2; ++r)
+        threads.emplace_back([&, r] { results[r] = baton_comm_init_rank(&comms[r], 2, id, r, &options); });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(results == std::vector<baton_result>(2, BATON_INVALID_INPUT));
+    fake.fail("cuDevicePrimaryCtxRetain", 2);
+    options.devices = nullptr;
+    CHECK(baton_comm_init_all(comms.data(), 2, &options) == BATON_MISSING_PART);
+    fake.fail("cuDevicePrimaryCtxRetain", 0);
 }
