@@ -18,7 +18,8 @@ if [ "${1:-}" = --pack ]; then
 #!/bin/sh
 # Runs every collective on one GPU of this machine. Needs the C library and the NVIDIA driver, nothing else.
 # Options go to baton-gpu-check; --help lists them.
-exec "$(dirname "$0")/baton-gpu-check" "$@"
+case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
+exec "$here/baton-gpu-check" "$@"
 RUN
     chmod +x "$folder/run.sh"
     echo "copy $folder to the machine with the GPU; there: ./run.sh"
@@ -30,7 +31,10 @@ wanted=" $* "
 case "$wanted" in
     *" --help "* | *" -h "*) exec "$bin/baton-gpu-check" --help ;;
     *" --modules "*) exec "$bin/baton-gpu-check" "$@" ;;
-    *" --backend cpu "* | *" --backend=cpu "*) "$bin/baton-gpu-pack" "$modules/cpu" --host --no-cubins && modules=$modules/cpu ;;
+    *" --backend cpu "* | *" --backend=cpu "*)
+        modules=$modules/cpu
+        "$bin/baton-gpu-pack" "$modules" --host --no-cubins
+        ;;
     *)
         # The same GPU as the check will use.
         device=0
@@ -38,7 +42,8 @@ case "$wanted" in
             *" --device "*) device=${wanted#* --device } && device=${device%% *} ;;
         esac
         architecture=$("$bin/baton-gpu-check" --probe --device "$device")
-        "$bin/baton-gpu-pack" "$modules/$architecture" --arch "$architecture" && modules=$modules/$architecture
+        modules=$modules/$architecture
+        "$bin/baton-gpu-pack" "$modules" --arch "$architecture"
         ;;
 esac
 exec "$bin/baton-gpu-check" --modules "$modules" "$@"

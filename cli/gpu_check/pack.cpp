@@ -29,7 +29,7 @@ constexpr const char* kArchitectures[] = {"sm_75", "sm_80", "sm_90", "sm_100", "
 constexpr int kThreadblocks = 4;
 
 struct PackOptions {
-    std::string folder;
+    std::string folder, filter;
     std::vector<std::string> architectures;
     bool host = false, quick = false, no_cubins = false;
     int jobs = 0;
@@ -137,7 +137,11 @@ int pack(PackOptions options) {
     choose_architectures(options);
     if (options.architectures.empty() && !options.host)
         throw input_error("nothing to compile: --no-cubins without --host");
-    const std::vector<GpuCase> cases = gpu_cases(options.quick);
+    std::vector<GpuCase> cases = gpu_cases(options.quick);
+    std::erase_if(cases,
+                  [&](const GpuCase& each) { return each.module.find(options.filter) == std::string::npos; });
+    if (cases.empty())
+        throw input_error(fmt::format("no case has \"{}\" in its name", options.filter), "--filter");
     write_cases(options, cases);
     write_file(options.folder + "/cases.json", to_json(cases));
     std::string forms = options.host ? "host" : "";
@@ -159,6 +163,7 @@ int main(int argc, char** argv) {
     app.add_flag("--no-cubins", options.no_cubins, "no code for GPUs");
     app.add_flag("--host", options.host, "code for this machine's processor as well, for --backend cpu");
     app.add_flag("--quick", options.quick, "few cases, of 2 ranks only");
+    app.add_option("--filter", options.filter, "only cases whose module name contains this");
     app.add_option("--jobs", options.jobs, "compilations at a time (default: one a core)")
         ->check(CLI::Range(1, 256));
     try {
