@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
     app.add_option("--sizes", arguments.sizes, "sizes of the calls (default 16KiB,1MiB,16MiB)");
     app.add_option("--filter", arguments.filter, "only cases whose module name contains this");
     app.add_option("--limit", arguments.limit, "seconds after which no case is begun (default 270)")
-        ->check(CLI::Range(1, 86400));
+        ->check(CLI::Range(0, 86400));
     app.add_flag("--json", arguments.json, "print the result as JSON");
     app.add_flag("--probe", arguments.probe, "only print the architecture of the GPU");
     app.footer(

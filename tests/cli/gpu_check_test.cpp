@@ -122,11 +122,10 @@ TEST_CASE("cases beyond the time limit are told and fail the check") {
     const test::WorkFolder folder;
     const auto packed = pack(folder, "--quick --host --no-cubins --filter all_reduce");
     REQUIRE_MESSAGE(packed.code == 0, packed.output);
-    const auto late =
-        test::shell("packed/run.sh --backend cpu --limit 1 --sizes 64MiB,64MiB,64MiB", folder.path());
+    const auto late = test::shell("packed/run.sh --backend cpu --limit 0", folder.path());
     CAPTURE(late.output);
     CHECK(late.code == 1);
-    CHECK(contains(late.output, "of 3 cases were not run"));
+    CHECK(contains(late.output, "3 of 3 cases were not run"));
 }
 
 TEST_CASE("without driver, GPU, code or modules the check says so in one line") {
