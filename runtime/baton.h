@@ -258,8 +258,8 @@ BATON_API baton_result baton_group_end(void);
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
 
 /* Zeroed memory for a rank's buffers, aligned to 128 bytes: host memory (cpu) or memory of its GPU (cuda). For callers
- * without an allocator of their own. `baton_mem_free` takes what this communicator allocated, or null. What is not freed
- * goes with the communicator. */
+ * without an allocator of their own. INVALID_INPUT when there is not that much. `baton_mem_free` takes what this rank
+ * was given, or null. What is not freed goes with the communicator. */
 BATON_API baton_result baton_mem_alloc(baton_comm comm, int64_t bytes, void** memory);
 BATON_API baton_result baton_mem_free(baton_comm comm, void* memory);
 
