@@ -17,6 +17,11 @@ function(baton_compile_options target)
   endif()
 endfunction()
 
+# baton_unity(TARGET): several sources a compiler run, so that what they include is read and instantiated once.
+function(baton_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${BATON_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+endfunction()
+
 # baton_layer(NAME [DEPENDS layer...] [LIBRARIES lib...]): static library baton_NAME of all sources in this folder.
 function(baton_layer name)
   cmake_parse_arguments(arg "" "" "DEPENDS;LIBRARIES" ${ARGN})
@@ -27,14 +32,16 @@ function(baton_layer name)
   add_library(baton_${name} STATIC ${sources})
   add_library(baton::${name} ALIAS baton_${name})
   baton_compile_options(baton_${name})
+  baton_unity(baton_${name})
   target_include_directories(baton_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
                                                   $<INSTALL_INTERFACE:include>)
   target_compile_features(baton_${name} PUBLIC cxx_std_20)
   set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
   if(name STREQUAL "base")
+    # Not nlohmann/json.hpp: its inline functions would be instantiated at the end of every file.
     target_precompile_headers(baton_base PRIVATE
-      <algorithm> <cstdint> <functional> <map> <memory> <optional> <string> <string_view> <unordered_map> <vector>
-      <fmt/format.h> <nlohmann/json.hpp>)
+      <algorithm> <array> <cstdint> <functional> <map> <memory> <numeric> <optional> <set> <span> <string>
+      <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
   else()
     target_precompile_headers(baton_${name} REUSE_FROM baton_base)
   endif()
@@ -57,6 +64,7 @@ function(baton_layer_tests name)
   add_executable(baton_test_${name} ${sources} support/doctest_main.cpp)
   baton_compile_options(baton_test_${name})
   target_precompile_headers(baton_test_${name} REUSE_FROM baton_base)
+  target_compile_options(baton_test_${name} PRIVATE -O1)  # they are compiled more often than run
   target_link_libraries(baton_test_${name} PRIVATE baton_${name} fmt::fmt nlohmann_json::nlohmann_json)
   foreach(layer ${arg_LAYERS})
     if(TARGET baton_${layer})

@@ -2,6 +2,7 @@
 #include <baton/base/json_reader.hpp>
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/collective_json.hpp>
+#include <baton/ir/json_choice.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,20 +21,7 @@ Expression expression(const JsonReader& value) {
     return Expression::parse(value.string(), value.where());
 }
 
-template <class Enum, std::size_t Count>
-Enum choice(const JsonReader& value, const std::array<Enum, Count>& all, const char* what) {
-    const std::string name = value.string();
-    std::string known;
-    for (const auto entry : all) {
-        if (name == to_string(entry)) return entry;
-        known += (known.empty() ? "" : ", ") + std::string(to_string(entry));
-    }
-    throw value.error(fmt::format("unknown {} \"{}\"", what, name.substr(0, 60)), "known: " + known);
-}
-
-constexpr std::array kBuffers{Buffer::input, Buffer::output, Buffer::scratch};
 constexpr std::array kOps{StepOp::copy, StepOp::reduce, StepOp::send, StepOp::send_reduce, StepOp::multicast, StepOp::switch_reduce};
-constexpr std::array kProtocols{Protocol::automatic, Protocol::simple, Protocol::ll, Protocol::ll128};
 
 class Reader {
 public:

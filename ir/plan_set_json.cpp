@@ -1,5 +1,6 @@
 // Plan sets as JSON.
 #include <baton/base/json_reader.hpp>
+#include <baton/ir/json_choice.hpp>
 #include <baton/ir/json_text.hpp>
 #include <baton/ir/plan_set.hpp>
 
@@ -15,20 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostPlans = 100'000;
-constexpr std::array kProtocols{Protocol::automatic, Protocol::simple, Protocol::ll, Protocol::ll128};
-constexpr std::array kModes{Mode::staged, Mode::put, Mode::get};
 constexpr std::array kOrders{Order::any, Order::fixed, Order::replicas_equal, Order::rank_order};
-
-template <class Enum, std::size_t Count>
-Enum choice(const JsonReader& value, const std::array<Enum, Count>& all, const char* what) {
-    const std::string name = value.string();
-    std::string known;
-    for (const auto entry : all) {
-        if (name == to_string(entry)) return entry;
-        known += (known.empty() ? "" : ", ") + std::string(to_string(entry));
-    }
-    throw value.error(fmt::format("unknown {} \"{}\"", what, name.substr(0, 60)), "known: " + known);
-}
 
 bool says_any(const JsonReader& value) { return value.is_string() && value.string() == "any"; }
 

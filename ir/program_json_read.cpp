@@ -1,6 +1,7 @@
 // JSON to Program.
 #include <baton/base/json_reader.hpp>
 #include <baton/ir/collective_json.hpp>
+#include <baton/ir/json_choice.hpp>
 #include <baton/ir/program_json.hpp>
 
 #include <fmt/format.h>
@@ -12,23 +13,9 @@ namespace {
 
 constexpr std::int64_t kMostIndex = INT32_MAX;
 constexpr std::int64_t kMostOperands = UINT16_MAX;
-constexpr std::int64_t kMostSlots = 1 << 20;
+constexpr std::int64_t kMostProgramSlots = 1 << 20;
 
-constexpr std::array kBuffers{Buffer::input, Buffer::output, Buffer::scratch};
-constexpr std::array kModes{Mode::staged, Mode::put, Mode::get};
-constexpr std::array kProtocols{Protocol::simple, Protocol::ll, Protocol::ll128};
-
-template <class Enum, std::size_t Count>
-Enum choice(const JsonReader& value, const std::array<Enum, Count>& all, const char* what,
-            const char* more = "") {
-    const std::string name = value.string();
-    std::string known;
-    for (const auto entry : all) {
-        if (name == to_string(entry)) return entry;
-        known += (known.empty() ? "" : ", ") + std::string(to_string(entry));
-    }
-    throw value.error(fmt::format("unknown {} \"{}\"", what, name.substr(0, 60)), "known: " + known + more);
-}
+constexpr std::array kLoweredProtocols{Protocol::simple, Protocol::ll, Protocol::ll128};
 
 int number(const JsonReader& value, std::int64_t low, std::int64_t high) {
     return static_cast<int>(value.integer(low, high));
@@ -85,11 +72,11 @@ private:
         if (const auto mode = value.find("mode")) c.mode = choice(*mode, kModes, "mode");
         c.protocol = Protocol::simple;
         if (const auto protocol = value.find("protocol"))
-            c.protocol = choice(*protocol, kProtocols, "protocol");
+            c.protocol = choice(*protocol, kLoweredProtocols, "protocol");
         if (const auto slots = value.find("slots")) {
             if (c.mode != Mode::staged)
                 throw slots->error(fmt::format("a connection of mode {} has no slots", to_string(c.mode)));
-            c.slots = number(*slots, 1, kMostSlots);
+            c.slots = number(*slots, 1, kMostProgramSlots);
         }
         return c;
     }

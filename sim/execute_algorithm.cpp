@@ -2,6 +2,7 @@
 #include <baton/sim/execute_algorithm.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/sim/event_queue.hpp>
 #include <baton/sim/prepared_algorithm.hpp>
 #include <baton/sim/step_bytes.hpp>
@@ -13,8 +14,6 @@
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// What happens to an operation (a tile of a step); the low bits of an event's id.
 enum class Happens : std::uint8_t { left = 0, arrived = 1, reduced = 2 };

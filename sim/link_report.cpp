@@ -1,5 +1,7 @@
 #include <baton/sim/link_report.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 std::string csv(const std::string& text) {
     if (text.find_first_of(",\"\n\r") == std::string::npos) return text;

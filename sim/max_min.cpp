@@ -1,12 +1,12 @@
 #include <baton/sim/max_min.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <algorithm>
 #include <utility>
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Levels this close are one level: sums taken in another order differ in the last bits, and splitting such a
 // level would turn one event into thousands.

@@ -1,6 +1,7 @@
 #include <baton/sim/network.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/sim/alpha_beta.hpp>
 #include <baton/sim/flow_model.hpp>
 
@@ -10,8 +11,6 @@
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr double kPerPicosecond = 1e-12;
 

@@ -2,6 +2,7 @@
 #include <baton/sim/prepared_algorithm.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/sim/step_bytes.hpp>
 
 #include <algorithm>
@@ -14,8 +15,6 @@
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 bool local(const StepNode& step) {
     return step.op == ir::StepOp::copy || step.op == ir::StepOp::reduce ||

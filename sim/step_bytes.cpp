@@ -1,5 +1,7 @@
 #include <baton/sim/step_bytes.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <algorithm>
 
 namespace baton::sim {
@@ -8,8 +10,6 @@ namespace {
 __extension__ typedef __int128 Wide;
 
 constexpr std::int64_t kUnit = 16;
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 int largest_group(const ir::Collective& collective) {
     int largest = 1;

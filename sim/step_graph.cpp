@@ -1,6 +1,7 @@
 #include <baton/sim/step_graph.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/ir/verify/memory.hpp>
 
 #include <algorithm>
@@ -12,8 +13,6 @@
 
 namespace baton::sim {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// What stands in a run of places: who wrote it, who has read it since, and from which class on.
 struct Piece {

@@ -1,6 +1,7 @@
 #include <baton/synth/bandwidth_bound.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/cut_search.hpp>
 #include <baton/synth/participants.hpp>
 
@@ -13,8 +14,6 @@ namespace {
 
 using topologies::Topology;
 using Kind = ir::CollectiveKind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::int64_t all_links(const CapacityGraph& graph) {
     std::int64_t sum = 0;

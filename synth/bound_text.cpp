@@ -1,4 +1,5 @@
 // Witnesses of bounds in words and as JSON.
+#include <baton/base/index.hpp>
 #include <baton/synth/bound.hpp>
 #include <baton/synth/participants.hpp>
 
@@ -12,8 +13,6 @@ namespace baton::synth {
 namespace {
 
 using topologies::Topology;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::string rank_name(const Topology& topology, int rank) {
     return fmt::format("rank {} ({})", rank, topology.nodes[at(topology.rank_nodes[at(rank)])].id);

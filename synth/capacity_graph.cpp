@@ -1,6 +1,7 @@
 #include <baton/synth/capacity_graph.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/max_flow.hpp>
 
 #include <algorithm>
@@ -12,8 +13,6 @@ namespace {
 
 using topologies::NodeType;
 using topologies::Topology;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Part of a limit that lies on one node's links of one direction.
 struct NodeLimit {

@@ -1,5 +1,6 @@
 #include <baton/synth/cut_search.hpp>
 
+#include <baton/base/index.hpp>
 #include <baton/synth/max_flow.hpp>
 
 #include <algorithm>
@@ -11,8 +12,6 @@ namespace {
 
 using topologies::Topology;
 using Kind = ir::CollectiveKind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <baton/synth/forest.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -15,8 +16,6 @@ namespace {
 
 using ir::Buffer;
 using Kind = ir::CollectiveKind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr int kShifts = 24;  // attempts at a better division of shared links
 

@@ -1,6 +1,7 @@
 #include <baton/synth/latency_bound.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/participants.hpp>
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@ namespace {
 
 using topologies::NodeType;
 using topologies::Topology;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Dijkstra over nodes; GPUs outside of the communicator neither send nor forward.
 class Search {

@@ -1,14 +1,10 @@
 #include <baton/synth/max_flow.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <algorithm>
 
 namespace baton::synth {
-namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 template <class Amount>
 int MaxFlow<Amount>::add(int from, int to, Amount capacity) {
     const int half = static_cast<int>(halves_.size());

@@ -1,6 +1,7 @@
 #include <baton/synth/rank_graph.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 
 #include <fmt/format.h>
 
@@ -15,8 +16,6 @@ using topologies::Routes;
 using topologies::Topology;
 
 constexpr int kMostRanks = 2048;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Least (latency, hops) of the routes from each rank to each other host, and to each rank from each other
 // host.

@@ -11,7 +11,7 @@
 namespace baton::synth {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
+constexpr std::int64_t kUnreached = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr int kMostOnHost = 64;
 constexpr int kMostExactOnHost = 9;
 
@@ -35,20 +35,20 @@ struct Paths {
 Paths exact_paths(const Inside& host, double rate) {
     const int n = host.size;
     Paths paths;
-    paths.latency.assign(static_cast<std::size_t>(n * n), kNever);
+    paths.latency.assign(static_cast<std::size_t>(n * n), kUnreached);
     paths.order.resize(static_cast<std::size_t>(n * n));
     const std::size_t sets = std::size_t{1} << n;
     const auto at = [n](std::size_t set, int b) {
         return set * static_cast<std::size_t>(n) + static_cast<std::size_t>(b);
     };
     for (int entry = 0; entry < n; ++entry) {
-        std::vector<std::int64_t> least(sets * static_cast<std::size_t>(n), kNever);
+        std::vector<std::int64_t> least(sets * static_cast<std::size_t>(n), kUnreached);
         std::vector<std::int8_t> before(sets * static_cast<std::size_t>(n), -1);
         least[at(std::size_t{1} << entry, entry)] = 0;
         for (std::size_t set = 1; set < sets; ++set)
             for (int a = 0; a < n; ++a) {
                 const auto here = least[at(set, a)];
-                if (here >= kNever) continue;
+                if (here >= kUnreached) continue;
                 for (int b = 0; b < n; ++b) {
                     const std::size_t bit = std::size_t{1} << b;
                     if ((set & bit) || !host.open(a, b, rate)) continue;
@@ -61,7 +61,7 @@ Paths exact_paths(const Inside& host, double rate) {
         for (int exit = 0; exit < n; ++exit) {
             const auto slot = static_cast<std::size_t>(entry * n + exit);
             paths.latency[slot] = least[at(sets - 1, exit)];
-            if (paths.latency[slot] >= kNever) continue;
+            if (paths.latency[slot] >= kUnreached) continue;
             std::size_t set = sets - 1;
             for (int b = exit; b >= 0;) {
                 paths.order[slot].push_back(b);
@@ -79,15 +79,15 @@ Paths exact_paths(const Inside& host, double rate) {
 Paths cut_paths(const Inside& host, std::vector<int> ring, double rate) {
     const int n = host.size;
     Paths paths;
-    paths.latency.assign(static_cast<std::size_t>(n * n), kNever);
+    paths.latency.assign(static_cast<std::size_t>(n * n), kUnreached);
     paths.order.resize(static_cast<std::size_t>(n * n));
     for (int direction = 0; direction < 2; ++direction, std::reverse(ring.begin(), ring.end()))
         for (int cut = 0; cut < n; ++cut) {
             std::rotate(ring.begin(), ring.begin() + 1, ring.end());
             std::int64_t latency = 0;
-            for (int i = 0; i + 1 < n && latency < kNever; ++i) {
+            for (int i = 0; i + 1 < n && latency < kUnreached; ++i) {
                 const int a = ring[static_cast<std::size_t>(i)], b = ring[static_cast<std::size_t>(i + 1)];
-                latency = host.open(a, b, rate) ? latency + host.hop(a, b).latency : kNever;
+                latency = host.open(a, b, rate) ? latency + host.hop(a, b).latency : kUnreached;
             }
             const auto slot = static_cast<std::size_t>(ring.front() * n + ring.back());
             if (latency >= paths.latency[slot]) continue;
@@ -175,7 +175,7 @@ private:
             if (static_cast<int>(ring.size()) == host.size) return cut_paths(host, ring, rate);
             best = {};
         }
-        best.latency.assign(static_cast<std::size_t>(host.size * host.size), kNever);
+        best.latency.assign(static_cast<std::size_t>(host.size * host.size), kUnreached);
         best.order.resize(best.latency.size());
         return best;
     }
@@ -184,7 +184,7 @@ private:
         const std::size_t count = hosts_.size();
         std::vector<const Paths*> inside;
         for (std::size_t h = 0; h < count; ++h) inside.push_back(&paths(h, rate));
-        std::int64_t least = kNever;
+        std::int64_t least = kUnreached;
         std::vector<std::pair<int, int>> best;  // entry and exit of each host
         for (int first = 0; first < inside_[0].size; ++first) {
             // cost[x]: least latency up to exit x of the host at hand; choice[h][x]: (entry here, exit of the
@@ -193,8 +193,8 @@ private:
             std::vector<std::int64_t> cost;
             for (std::size_t h = 0; h < count; ++h) {
                 const int n = inside_[h].size;
-                std::vector<std::int64_t> entering(static_cast<std::size_t>(n), kNever),
-                    leaving(static_cast<std::size_t>(n), kNever);
+                std::vector<std::int64_t> entering(static_cast<std::size_t>(n), kUnreached),
+                    leaving(static_cast<std::size_t>(n), kUnreached);
                 std::vector<int> from(static_cast<std::size_t>(n), -1);
                 if (h == 0)
                     entering[static_cast<std::size_t>(first)] = 0;
@@ -205,13 +205,13 @@ private:
                     for (int x = 0; x < n; ++x) {
                         const auto total = entering[static_cast<std::size_t>(e)] +
                                            inside[h]->latency[static_cast<std::size_t>(e * n + x)];
-                        if (total >= kNever || total >= leaving[static_cast<std::size_t>(x)]) continue;
+                        if (total >= kUnreached || total >= leaving[static_cast<std::size_t>(x)]) continue;
                         leaving[static_cast<std::size_t>(x)] = total;
                         choice[h][static_cast<std::size_t>(x)] = {e, from[static_cast<std::size_t>(e)]};
                     }
                 cost = std::move(leaving);
             }
-            std::vector<std::int64_t> closing(static_cast<std::size_t>(inside_[0].size), kNever);
+            std::vector<std::int64_t> closing(static_cast<std::size_t>(inside_[0].size), kUnreached);
             std::vector<int> from(closing.size(), -1);
             enter(count - 1, inside_[0].size, rate, cost, closing, from);
             if (closing[static_cast<std::size_t>(first)] >= least) continue;
@@ -225,7 +225,7 @@ private:
             }
         }
         std::vector<int> order;
-        if (least >= kNever) return order;
+        if (least >= kUnreached) return order;
         for (std::size_t h = 0; h < count; ++h)
             for (const int i :
                  inside[h]->order[static_cast<std::size_t>(best[h].first * inside_[h].size + best[h].second)])
@@ -237,7 +237,7 @@ private:
     void enter(std::size_t h, int entries, double rate, const std::vector<std::int64_t>& cost,
                std::vector<std::int64_t>& entering, std::vector<int>& from) const {
         for (std::size_t x = 0; x < cost.size(); ++x) {
-            if (cost[x] >= kNever) continue;
+            if (cost[x] >= kUnreached) continue;
             for (int e = 0; e < entries; ++e) {
                 const Hop& hop =
                     between_[h][x * static_cast<std::size_t>(entries) + static_cast<std::size_t>(e)];

@@ -1,6 +1,7 @@
 #include <baton/synth/shortest_paths.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@ namespace {
 
 using Kind = ir::CollectiveKind;
 using Length = std::pair<std::int64_t, int>;  // picoseconds, hops
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr Length kFar = {INT64_MAX, INT32_MAX};
 

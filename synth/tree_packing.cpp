@@ -1,6 +1,7 @@
 #include <baton/synth/tree_packing.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/synth/cut_search.hpp>
 #include <baton/synth/max_flow.hpp>
 
@@ -13,8 +14,6 @@
 
 namespace baton::synth {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr std::int64_t kInfinite = INT64_MAX / 8;
 

@@ -1,5 +1,6 @@
 #include <baton/synth/tree_schedules.hpp>
 
+#include <baton/base/index.hpp>
 #include <baton/ir/transform.hpp>
 
 #include <fmt/format.h>
@@ -14,8 +15,6 @@ namespace {
 
 using ir::Buffer;
 using Kind = ir::CollectiveKind;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Fractions of a shard at which some tree begins or ends, over all forests, as multiples of 1/K.
 struct Classes {

@@ -1,6 +1,7 @@
 // Hosts, a fabric, and how they are attached.
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/read.hpp>
 
 #include <fmt/format.h>
@@ -10,8 +11,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // A host document from elsewhere, read once however often it is used.
 const Topology& read_once(const std::string& key, const JsonDocument& document, const ReadContext& inner) {

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
+#include <baton/base/index.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,8 +23,6 @@ extern char** environ;
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::string quoted(const std::string& text) {
     std::string out = "\"";

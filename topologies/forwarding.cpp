@@ -1,15 +1,11 @@
 #include <baton/topologies/forwarding.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <algorithm>
 #include <unordered_map>
 
 namespace baton::topologies {
-namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 Forwarding::Forwarding(const Topology& topology) : topology_(topology) {
     std::unordered_map<std::string_view, int> numbers;
     for (std::size_t i = 0; i < topology.nodes.size(); ++i) {

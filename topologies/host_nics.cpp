@@ -1,5 +1,7 @@
 #include <baton/topologies/host_nics.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <fmt/format.h>
 #include <algorithm>
 #include <map>
@@ -7,8 +9,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Distances from a rank's node to all nodes of its host, without leaving it.
 std::vector<Distance> distances_in_host(const Topology& topology, const Forwarding& rules, int source) {

@@ -1,5 +1,6 @@
 #include <baton/topologies/inspect.hpp>
 
+#include <baton/base/index.hpp>
 #include <baton/topologies/routes.hpp>
 
 #include <fmt/format.h>
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::size_t kMostWarnings = 32;
 constexpr int kMostCountedRanks = 128;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::string attribute(const Node& node, const char* name) {
     const auto found = node.attributes.find(name);

@@ -1,4 +1,5 @@
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/read.hpp>
 
@@ -11,8 +12,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::vector<int> matching_nodes(const Topology& topology, std::string_view pattern) {
     if (const int exact = topology.node_index(pattern); exact >= 0) return {exact};

@@ -1,4 +1,5 @@
 #include <baton/base/files.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/read.hpp>
 
@@ -11,8 +12,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 Machine read_machine(const JsonReader& entry) {
     entry.only_keys({"launch", "reduction", "step_latency"});

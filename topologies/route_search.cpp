@@ -1,5 +1,7 @@
 #include <baton/topologies/route_search.hpp>
 
+#include <baton/base/index.hpp>
+
 #include <algorithm>
 #include <list>
 #include <queue>
@@ -7,8 +9,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 using HeapEntry = std::pair<Distance, int>;
 using Heap = std::priority_queue<HeapEntry, std::vector<HeapEntry>, std::greater<>>;

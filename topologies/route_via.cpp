@@ -1,4 +1,5 @@
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/route_search.hpp>
 
 #include <fmt/format.h>
@@ -6,8 +7,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // A place named in a path: a node or a link.
 struct Named {

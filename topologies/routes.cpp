@@ -1,6 +1,7 @@
 #include <baton/topologies/routes.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/forwarding.hpp>
 #include <baton/topologies/host_nics.hpp>
 #include <baton/topologies/route_search.hpp>
@@ -13,8 +14,6 @@
 
 namespace baton::topologies {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::uint64_t mix(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15ULL;

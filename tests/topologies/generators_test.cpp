@@ -1,5 +1,6 @@
 // Countable facts of generators and fabrics: nodes, links, degrees, diameters, capacities.
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/routes.hpp>
 
@@ -17,8 +18,6 @@ using namespace baton;
 using namespace baton::topologies;
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 int count_nodes(const Topology& t, NodeType type) {
     return static_cast<int>(

@@ -1,5 +1,6 @@
 // Presets: all load, have their ranks, are connected, and reach the published all-gather optima.
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/routes.hpp>
 
@@ -14,8 +15,6 @@ using namespace baton;
 using namespace baton::topologies;
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Maximum flow by shortest augmenting paths; graphs here have below a hundred nodes.
 class Flow {

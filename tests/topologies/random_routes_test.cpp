@@ -1,4 +1,5 @@
 // Routes on random machines: shares form a flow, rules hold, latency is what the links say.
+#include <baton/base/index.hpp>
 #include <baton/topologies/routes.hpp>
 
 #include "support/random_topology.hpp"
@@ -11,8 +12,6 @@ using namespace baton;
 using namespace baton::topologies;
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Net outflow of each node under the shares.
 std::vector<double> net_flow(const Topology& t, const Route& route) {

@@ -1,5 +1,6 @@
 // Mistakes that tools of this kind have made with topologies, each as a test.
 #include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
 #include <baton/topologies/inspect.hpp>
 #include <baton/topologies/load.hpp>
 #include <baton/topologies/routes.hpp>
@@ -13,8 +14,6 @@ using namespace baton;
 using namespace baton::topologies;
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool any_holds(const std::vector<std::string>& sentences, const std::string& part) {
     return std::any_of(sentences.begin(), sentences.end(),
