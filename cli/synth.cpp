@@ -145,23 +145,23 @@ void SynthCommand::print(const synth::Synthesis& result) const {
 void SynthCommand::print_json(const synth::Synthesis& result) const {
     const ir::Collective& collective = result.bound.collective;
     const double factor = sim::bus_factor(collective);
-    Json json = {{"topology", {{"name", machine_.name}, {"hash", machine_.hash()}}},
+    Json document = {{"topology", {{"name", machine_.name}, {"hash", machine_.hash()}}},
                  {"collective", ir::to_string(collective.kind)},
                  {"ranks", collective.ranks},
                  {"bound", Json::parse(synth::to_json(machine_, result.bound))},
                  {"model", result.model}};
-    if (ir::has_root(collective.kind)) json["root"] = collective.root;
-    json["candidates"] = Json::array();
+    if (ir::has_root(collective.kind)) document["root"] = collective.root;
+    document["candidates"] = Json::array();
     for (const synth::Candidate& candidate : result.candidates) {
-        json["candidates"].push_back({{"name", candidate.name},
+        document["candidates"].push_back({{"name", candidate.name},
                                       {"variant", candidate.variant},
                                       {"steps", candidate.steps},
                                       {"result", ir::to_string(candidate.assurance)}});
     }
-    json["refused"] = Json::array();
+    document["refused"] = Json::array();
     for (const synth::Refusal& refusal : result.refusals)
-        json["refused"].push_back({{"name", refusal.name}, {"why", refusal.why}});
-    json["sizes"] = Json::array();
+        document["refused"].push_back({{"name", refusal.name}, {"why", refusal.why}});
+    document["sizes"] = Json::array();
     for (const synth::Choice& choice : result.choices) {
         const synth::Timing& best = choice.best();
         const double algbw = gigabytes(choice.size, best.time) * 1e9;
@@ -182,12 +182,12 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
                  {"tiles", other.tiles},
                  {"time", other.time.seconds()}});
         }
-        json["sizes"].push_back(std::move(row));
+        document["sizes"].push_back(std::move(row));
     }
-    json["warnings"] = result.warnings;
-    json["out_of_time"] = result.out_of_time;
-    json["next"] = next(result);
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    document["warnings"] = result.warnings;
+    document["out_of_time"] = result.out_of_time;
+    document["next"] = next(result);
+    std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
 void SynthCommand::write(const synth::Synthesis& result) const {

@@ -20,6 +20,9 @@ endfunction()
 # baton_unity(TARGET): several sources a compiler run, so that what they include is read and instantiated once.
 function(baton_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BATON_UNITY} UNITY_BUILD_BATCH_SIZE 6)
+  if(BATON_UNITY)
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source is no header here
+  endif()
 endfunction()
 
 # baton_layer(NAME [DEPENDS layer...] [LIBRARIES lib...]): static library baton_NAME of all sources in this folder.
@@ -61,11 +64,11 @@ function(baton_layer_tests name)
   if(NOT sources OR NOT TARGET baton_${name})
     return()
   endif()
-  add_executable(baton_test_${name} ${sources} support/doctest_main.cpp)
+  add_executable(baton_test_${name} ${sources})
   baton_compile_options(baton_test_${name})
-  target_precompile_headers(baton_test_${name} REUSE_FROM baton_base)
+  target_precompile_headers(baton_test_${name} REUSE_FROM baton_test_main)
   target_compile_options(baton_test_${name} PRIVATE -O1)  # they are compiled more often than run
-  target_link_libraries(baton_test_${name} PRIVATE baton_${name} fmt::fmt nlohmann_json::nlohmann_json)
+  target_link_libraries(baton_test_${name} PRIVATE baton_test_main baton_${name} fmt::fmt nlohmann_json::nlohmann_json)
   foreach(layer ${arg_LAYERS})
     if(TARGET baton_${layer})
       target_link_libraries(baton_test_${name} PRIVATE baton_${layer})

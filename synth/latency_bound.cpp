@@ -12,6 +12,8 @@
 namespace baton::synth {
 namespace {
 
+using Kind = ir::CollectiveKind;
+
 using topologies::NodeType;
 using topologies::Topology;
 
@@ -26,8 +28,8 @@ public:
         distance_.assign(topology_.nodes.size(), kUnknown);
         by_.assign(topology_.nodes.size(), -1);
         distance_[at(end)] = 0;
-        using Entry = std::pair<std::int64_t, int>;
-        std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
+        using Reached = std::pair<std::int64_t, int>;
+        std::priority_queue<Reached, std::vector<Reached>, std::greater<>> heap;
         heap.push({0, end});
         while (!heap.empty()) {
             const auto [reached, node] = heap.top();
@@ -88,7 +90,6 @@ struct Partners {
 };
 
 Partners partners(const ir::Collective& collective, int group, int position) {
-    using Kind = ir::CollectiveKind;
     Partners found;
     const Kind kind = collective.kind;
     if (ir::has_root(kind) && position != collective.root) return found;
