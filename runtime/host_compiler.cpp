@@ -107,9 +107,18 @@ const std::string& processor_features() {
     return features;
 }
 
-std::vector<std::string> standard_flags() {
-    std::vector<std::string> flags = {"-std=c++17",        "-O3", "-fPIC", "-shared", "-fvisibility=hidden",
+/// The code of a large module is its many instructions, of which each runs for microseconds at most: there,
+/// only the loops over elements are worth the compiler's time.
+constexpr std::size_t kLargeSource = std::size_t{256} << 10;
+
+std::vector<std::string> standard_flags(std::size_t source_bytes) {
+    std::vector<std::string> flags = {"-std=c++17",        "-fPIC", "-shared", "-fvisibility=hidden",
                                       "-ffp-contract=off", "-w"};
+    if (source_bytes > kLargeSource) {
+        flags.insert(flags.end(), {"-O1", "-ftree-vectorize"});
+    } else {
+        flags.emplace_back("-O3");
+    }
 #if defined(__x86_64__) || defined(__i386__)
     flags.push_back("-march=native");
 #elif defined(__aarch64__)
@@ -146,7 +155,7 @@ HostCompiler find_host_compiler() {
 
 std::string compile_host(std::string_view source, const HostCompileOptions& options) {
     const HostCompiler compiler = find_host_compiler();
-    std::vector<std::string> flags = standard_flags();
+    std::vector<std::string> flags = standard_flags(source.size());
     flags.insert(flags.end(), options.flags.begin(), options.flags.end());
     ContentHash hash;
     hash.add_field("host object 1")

@@ -12,10 +12,6 @@ bool in_wire_type(const Access& access) {
     return access.site == Site::message || access.buffer == ir::Buffer::scratch;
 }
 
-std::string end_name(const Access& access) {
-    return fmt::format("{}{}", access.sends ? 's' : 'r', access.end);
-}
-
 }  // namespace
 
 struct InstructionPrinter::Text {
@@ -25,6 +21,11 @@ struct InstructionPrinter::Text {
     std::string number(std::int64_t value, std::int64_t modulus = 0) {
         out->numbers.push_back({value, modulus});
         return fmt::format("${}$", out->numbers.size() - 1);
+    }
+    /// An end, or with "at_" before it the buffers behind it.
+    std::string end(bool sends, int end) {
+        out->numbers.push_back({end, 0, true});
+        return fmt::format("{}[${}$]", sends ? 's' : 'r', out->numbers.size() - 1);
     }
 };
 
@@ -49,11 +50,13 @@ PrintedInstruction InstructionPrinter::print(const EmitThreadblock& threadblock,
 void InstructionPrinter::waits(Text& text, const EmitThreadblock& threadblock,
                                const EmitInstruction& instruction) const {
     for (const int end : instruction.wait_messages)
-        text.line(fmt::format("    r{}.wait_message(block);", end));
-    for (const int end : instruction.wait_slots) text.line(fmt::format("    s{}.wait_slot(block);", end));
+        text.line(fmt::format("    {}.wait_message(block);", text.end(false, end)));
+    for (const int end : instruction.wait_slots)
+        text.line(fmt::format("    {}.wait_slot(block);", text.end(true, end)));
     for (const auto& wait : instruction.wait_source_free) {
-        text.line(fmt::format("    s{0}.wait_source_free(block, s{0}.next - {1});", wait.end,
-                              text.number(wait.back)));
+        const std::string end = text.end(true, wait.end);
+        text.line(
+            fmt::format("    {0}.wait_source_free(block, {0}.next - {1});", end, text.number(wait.back)));
     }
     const std::string shift = instances_ > 1 ? "first_token + " : "";
     for (const auto& need : instruction.needs) {
@@ -65,10 +68,11 @@ void InstructionPrinter::waits(Text& text, const EmitThreadblock& threadblock,
         }
         std::string peer;  // for the error record: as the communicator calls it, where an end knows
         for (std::size_t i = 0; i < threadblock.send_peers.size() && peer.empty(); ++i) {
-            if (threadblock.send_peers[i] == need.peer) peer = fmt::format("s{}.peer", i);
+            if (threadblock.send_peers[i] == need.peer) peer = text.end(true, static_cast<int>(i)) + ".peer";
         }
         for (std::size_t i = 0; i < threadblock.receive_peers.size() && peer.empty(); ++i) {
-            if (threadblock.receive_peers[i] == need.peer) peer = fmt::format("r{}.peer", i);
+            if (threadblock.receive_peers[i] == need.peer)
+                peer = text.end(false, static_cast<int>(i)) + ".peer";
         }
         if (peer.empty()) peer = text.number(need.peer);
         text.line(fmt::format("    need_remote(block, {}, {}, {});", counter, value, peer));
@@ -82,13 +86,14 @@ bool InstructionPrinter::listed(const EmitInstruction& instruction) const {
     return custom(*plan_) || instruction.classes.size() > 1;
 }
 
-std::string InstructionPrinter::operand(const Access& access, const std::string& place) const {
+std::string InstructionPrinter::operand(Text& text, const Access& access, const std::string& place) const {
     if (access.site == Site::message) {
-        return end_name(access) + ".message()" + (place.empty() ? "" : " + " + place);
+        return text.end(access.sends, access.end) + ".message()" + (place.empty() ? "" : " + " + place);
     }
-    const std::string buffer = access.site == Site::local
-                                   ? fmt::format("block.{}()", to_string(access.buffer))
-                                   : fmt::format("at_{}.{}", end_name(access), to_string(access.buffer));
+    const std::string buffer =
+        access.site == Site::local
+            ? fmt::format("block.{}()", to_string(access.buffer))
+            : fmt::format("at_{}.{}", text.end(access.sends, access.end), to_string(access.buffer));
     if (access.buffer == ir::Buffer::scratch) {
         return fmt::format("in_scratch<E>(block, {}, {}, begin_of(chunks, k), range)", buffer, place);
     }
@@ -96,16 +101,17 @@ std::string InstructionPrinter::operand(const Access& access, const std::string&
 }
 
 /// places: one for each source, then for each destination.
-std::string InstructionPrinter::apply(const EmitInstruction& instruction,
+std::string InstructionPrinter::apply(Text& text, const EmitInstruction& instruction,
                                       const std::vector<std::string>& places) const {
     std::vector<std::string> sources, destinations;
     std::uint32_t wire_sources = 0, wire_destinations = 0;
     for (std::size_t i = 0; i < instruction.sources.size(); ++i) {
-        sources.push_back(operand(instruction.sources[i], places[i]));
+        sources.push_back(operand(text, instruction.sources[i], places[i]));
         if (in_wire_type(instruction.sources[i])) wire_sources |= 1u << i;
     }
     for (std::size_t i = 0; i < instruction.destinations.size(); ++i) {
-        destinations.push_back(operand(instruction.destinations[i], places[instruction.sources.size() + i]));
+        destinations.push_back(
+            operand(text, instruction.destinations[i], places[instruction.sources.size() + i]));
         if (in_wire_type(instruction.destinations[i])) wire_destinations |= 1u << i;
     }
     return fmt::format("apply<E, {:#x}, {:#x}, {}>(block, {{{}}},\n        {{{}}}, range.size);",
@@ -161,7 +167,7 @@ void InstructionPrinter::moves(Text& text, const EmitThreadblock& threadblock,
                               width));
         text.line("        const u32 k = piece[0];");
         text.line("        const Range range = tile_of(chunks, k, t);");
-        text.line("        " + apply(instruction, places));
+        text.line("        " + apply(text, instruction, places));
         if (messages) text.line("        offset += slot_piece(range.size, E::wire);");
         text.line("    }");
         return;
@@ -205,14 +211,14 @@ void InstructionPrinter::moves(Text& text, const EmitThreadblock& threadblock,
     if (!loops) {
         text.line("    const u32 k = " + first_class + ";");
         text.line("    const Range range = tile_of(chunks, k, t);");
-        text.line("    " + apply(instruction, places));
+        text.line("    " + apply(text, instruction, places));
         return;
     }
     if (messages) text.line("    u64 offset = 0;");
     text.line("    " + variables + ";");
     text.line(fmt::format("    for (u32 j = 0; j < {}; ++j) {{", text.number(run.chunks)));
     text.line("        const Range range = tile_of(chunks, k, t);");
-    text.line("        " + apply(instruction, places));
+    text.line("        " + apply(text, instruction, places));
     if (messages) text.line("        offset += slot_piece(range.size, E::wire);");
     text.line(wraps ? fmt::format("        if (++k == {}) {};", classes, on_wrap) : "        ++k;");
     text.line("    }");
@@ -222,9 +228,11 @@ void InstructionPrinter::posts(Text& text, const EmitInstruction& instruction) c
     const bool some =
         !instruction.publishes.empty() || !instruction.releases.empty() || !instruction.posts.empty();
     if (some) text.line("    block.before_posts();");
-    for (const int end : instruction.publishes) text.line(fmt::format("    s{}.publish(block);", end));
-    for (const int end : instruction.releases) text.line(fmt::format("    r{}.release(block);", end));
-    for (const int end : instruction.passes) text.line(fmt::format("    r{}.pass();", end));
+    for (const int end : instruction.publishes)
+        text.line(fmt::format("    {}.publish(block);", text.end(true, end)));
+    for (const int end : instruction.releases)
+        text.line(fmt::format("    {}.release(block);", text.end(false, end)));
+    for (const int end : instruction.passes) text.line(fmt::format("    {}.pass();", text.end(false, end)));
     const std::string shift = instances_ > 1 ? "first_token + " : "";
     for (const int token : instruction.posts) {
         text.line(fmt::format("    post(block, {}, token(block, n, kAdvance, {}));",

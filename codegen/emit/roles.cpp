@@ -110,9 +110,19 @@ private:
         const std::int64_t end = repeat.first + std::int64_t{repeat.body} * repeat.times;
         if (end > static_cast<std::int64_t>(list.size())) return false;
         for (std::int64_t k = repeat.first + repeat.body; k < end; ++k) {
-            if (list[k].form != list[k - repeat.body].form) return false;
+            if (list[k].form != list[k - repeat.body].form || ends(list[k]) != ends(list[k - repeat.body]))
+                return false;
         }
         return true;
+    }
+
+    /// Which ends an instruction names, as text.
+    static std::string ends(const Instruction& instruction) {
+        std::string text;
+        for (const Number& number : instruction.numbers) {
+            if (number.end) text += fmt::format(".{}", number.value);
+        }
+        return text;
     }
 
     std::int64_t straight_code() const {
@@ -135,7 +145,8 @@ private:
             key += fmt::format("| {} ", static_cast<int>(piece.shape));
             if (piece.shape == Shape::walk) continue;
             for (int k = 0; k < piece.body; ++k)
-                key += fmt::format("{} ", instructions_[i][piece.first + k].form);
+                key += fmt::format("{}{} ", instructions_[i][piece.first + k].form,
+                                   ends(instructions_[i][piece.first + k]));
         }
         return key;
     }
@@ -191,7 +202,7 @@ private:
         const std::string before = opening(members), after = closing(sample);
         const bool ordinal = body.find("token(block, n") != std::string::npos;
         const bool idle = sample.instructions.empty() && sample.sends.empty() && sample.receives.empty();
-        text += fmt::format("BATON_FN void role{}(Block&{}, const u32*{}) {{\n", out_.count,
+        text += fmt::format("BATON_OUTLINE void role{}(Block&{}, const u32*{}) {{\n", out_.count,
                             idle ? "" : " block", columns_.empty() ? "" : " c");
         text += before;
         if (body.find("chunks") != std::string::npos) text += chunks();
@@ -275,21 +286,29 @@ private:
                         ";\n";
             }
         }
+        std::string list, at;
         for (std::size_t i = 0; i < sends; ++i) {
-            text += fmt::format("    Sender s{}(block, {}{});\n", i, shift,
+            list += fmt::format("{}Sender(block, {}{})", i == 0 ? "" : ", ", shift,
                                 value_of(members, [&](const auto& tb) { return std::int64_t{tb.sends[i]}; }));
-            if (sample.send_modes[i] != ir::Mode::put) continue;
-            waits += fmt::format("        wait_entry(block, s{}.peer);\n", i);
-            remotes += fmt::format("    const Remote at_s{0} = remote(block, s{0}.peer);\n", i);
+            const bool put = sample.send_modes[i] == ir::Mode::put;
+            at += fmt::format("{}{}", i == 0 ? "" : ", ",
+                              put ? fmt::format("remote(block, s[{}].peer)", i) : "Remote()");
+            if (put) waits += fmt::format("        wait_entry(block, s[{}].peer);\n", i);
         }
+        if (sends > 0) text += "    Sender s[] = {" + list + "};\n";
+        if (at.find("remote(") != std::string::npos) remotes += "    const Remote at_s[] = {" + at + "};\n";
+        list.clear(), at.clear();
         for (std::size_t i = 0; i < receives; ++i) {
-            text +=
-                fmt::format("    Receiver r{}(block, {}{});\n", i, shift,
+            list +=
+                fmt::format("{}Receiver(block, {}{})", i == 0 ? "" : ", ", shift,
                             value_of(members, [&](const auto& tb) { return std::int64_t{tb.receives[i]}; }));
-            waits += fmt::format("        wait_entry(block, r{}.peer);\n", i);
-            if (sample.receive_modes[i] == ir::Mode::get)
-                remotes += fmt::format("    const Remote at_r{0} = remote(block, r{0}.peer);\n", i);
+            const bool get = sample.receive_modes[i] == ir::Mode::get;
+            at += fmt::format("{}{}", i == 0 ? "" : ", ",
+                              get ? fmt::format("remote(block, r[{}].peer)", i) : "Remote()");
+            waits += fmt::format("        wait_entry(block, r[{}].peer);\n", i);
         }
+        if (receives > 0) text += "    Receiver r[] = {" + list + "};\n";
+        if (at.find("remote(") != std::string::npos) remotes += "    const Remote at_r[] = {" + at + "};\n";
         if (!waits.empty()) text += "    if (block.leader()) {\n" + waits + "    }\n";
         // Also keeps the ends' state until all threads have read it, in calls that give the threadblock no
         // tile.
@@ -300,11 +319,11 @@ private:
     static std::string closing(const EmitThreadblock& sample) {
         std::string text;
         for (std::size_t i = 0; i < sample.sends.size(); ++i) {
-            if (sample.send_modes[i] == ir::Mode::get) text += fmt::format("    s{}.drain(block);\n", i);
-            text += fmt::format("    s{}.close(block);\n", i);
+            if (sample.send_modes[i] == ir::Mode::get) text += fmt::format("    s[{}].drain(block);\n", i);
+            text += fmt::format("    s[{}].close(block);\n", i);
         }
         for (std::size_t i = 0; i < sample.receives.size(); ++i)
-            text += fmt::format("    r{}.close(block);\n", i);
+            text += fmt::format("    r[{}].close(block);\n", i);
         return text;
     }
 

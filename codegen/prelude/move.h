@@ -187,7 +187,7 @@ struct Mover {
     }
 #else
     // Each thread a contiguous slice, so that the loop vectorizes for every team.
-    BATON_OUTLINE void run(const Block& block, u64 n) {
+    BATON_FN void run(const Block& block, u64 n) {
         const u64 begin = n * block.thread / block.threads, end = n * (block.thread + 1) / block.threads;
         if constexpr (kCopies) {
             const u64 w = width(source_wide(0));
@@ -210,7 +210,7 @@ struct Mover {
 // destination[d][0, n) := op(source[0][0, n), source[1][0, n), ...) by all threads of the block. No barrier inside.
 template <class Op, class Element, u32 kWideSources = 0, u32 kWideDestinations = 0, bool kFinalize = false,
           int kDestinations, int kSources>
-BATON_FN void move(const Block& block, void* const (&destination)[kDestinations],
+BATON_OUTLINE void move(const Block& block, void* const (&destination)[kDestinations],
                    const void* const (&source)[kSources], u64 n) {
     if (block.failed || n == 0) return;
     Mover<Op, Element, kSources, kDestinations, kWideSources, kWideDestinations, kFinalize> mover;

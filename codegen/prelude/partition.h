@@ -31,15 +31,15 @@ struct Partition {
     BATON_FN u64 first_unit(u64 weight) const { return units_per_weight * weight + least(weight, longer); }
 
     // First element of the class whose prefix weight is w0.
-    BATON_FN u64 class_begin(u64 w0) const { return least(count, unit * first_unit(w0)); }
+    BATON_OUTLINE u64 class_begin(u64 w0) const { return least(count, unit * first_unit(w0)); }
 
     // Tile t of class k, all weights equal.
-    BATON_FN Range tile(u64 k, u32 t) const {
+    BATON_OUTLINE Range tile(u64 k, u32 t) const {
         const bool is_long = k < longer;
         return cut(first_unit(k), is_long ? long_quotient : short_quotient, is_long ? long_rest : short_rest, t);
     }
     // Tile t of the class with prefix weights [w0, w1).
-    BATON_FN Range tile(u64 w0, u64 w1, u32 t) const {
+    BATON_OUTLINE Range tile(u64 w0, u64 w1, u32 t) const {
         const u64 first = first_unit(w0), units = first_unit(w1) - first;
         return cut(first, units / tiles, u32(units % tiles), t);
     }
