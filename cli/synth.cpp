@@ -68,6 +68,7 @@ public:
                        "write the algorithm (JSON, or CBOR for .cbor); where several win, say which --size");
         app.add_option("--plans", plans_,
                        "write the winners of all sizes as a plan set; large schedules go to files beside it");
+        app.add_flag("--explain", explain_, "list the synthesizers that have nothing to offer, and why");
     }
     int run() override;
 
@@ -89,6 +90,7 @@ private:
     CollectiveOptions options_;
     int tiles_ = 0;
     double budget_ = 120;
+    bool explain_ = false;
     topologies::Topology machine_;
 };
 
@@ -131,6 +133,10 @@ void SynthCommand::print(const synth::Synthesis& result) const {
     for (const synth::Candidate& candidate : result.candidates) {
         if (candidate.assurance != ir::Assurance::proved)
             text += fmt::format("note: {} is {}\n", candidate.label(), ir::to_string(candidate.assurance));
+    }
+    if (explain_) {
+        for (const synth::Refusal& refusal : result.refusals)
+            text += fmt::format("no candidate: {}: {}\n", refusal.name, refusal.why);
     }
     for (const std::string& warning : result.warnings) text += "warning: " + warning + "\n";
     if (result.out_of_time)
@@ -230,6 +236,8 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
     const std::string kind = options_.kind + ".json";
     std::string line = "baton synth " + shell_word(topology_) + options_.as_typed();
     if (algorithm_ != "auto") line += " --algorithm " + shell_word(algorithm_);
+    if (policy_ != "spread") line += " --policy " + shell_word(policy_);
+    if (tiles_ != 0) line += fmt::format(" --tiles {}", tiles_);
     return line + fmt::format(" --size {} -o {}", to_string(result.choices.back().size), kind);
 }
 

@@ -83,6 +83,11 @@ ir::Program run_passes(const ir::Algorithm& algorithm, const LowerOptions& optio
 ir::Program lower(const ir::Algorithm& algorithm, const LowerOptions& options) {
     check_options(options);
     algorithm.collective.check(algorithm.name);
+    // Loops of a short file may stand for more steps than can be walked, though few instructions come of them.
+    if (algorithm.step_count() > options.instruction_limit) {
+        throw input_error(fmt::format("there are more than {} steps", options.instruction_limit), algorithm.name,
+                          "use fewer ranks or chunks, or longer runs");
+    }
     if (options.verify) ir::verify(algorithm);
     ir::Program program = run_passes(algorithm, options, true);
     if (!options.verify) return program;

@@ -234,16 +234,16 @@ private:
 
 Error nothing_serves(const Synthesis& result, const ir::Collective& collective,
                      const SynthesisOptions& options) {
-    std::string reasons;
-    for (const Refusal& refusal : result.refusals)
-        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", refusal.name, refusal.why);
-    const std::string what =
-        options.algorithm == "auto"
-            ? fmt::format("no algorithm serves {} on this topology", ir::to_string(collective.kind))
-            : fmt::format("{} does not serve {} on this topology", options.algorithm,
-                          ir::to_string(collective.kind));
-    return input_error(what + " (" + reasons + ")", {},
-                       options.algorithm == "auto" ? "" : "try --algorithm auto");
+    // One reason keeps the line readable; each synthesizer asked for by name tells its own.
+    const bool any = options.algorithm == "auto";
+    std::string what = any ? fmt::format("no algorithm serves {} on this topology", ir::to_string(collective.kind))
+                           : fmt::format("{} does not serve {} on this topology", options.algorithm,
+                                         ir::to_string(collective.kind));
+    if (!result.refusals.empty()) {
+        const Refusal& first = result.refusals.front();
+        what += any ? fmt::format(" ({}: {})", first.name, first.why) : fmt::format(" ({})", first.why);
+    }
+    return input_error(what, {}, any ? "--algorithm NAME says why another does not" : "try --algorithm auto");
 }
 
 }  // namespace

@@ -281,8 +281,8 @@ Topology load(const std::string& spec) {
         spec.find(".json") != std::string::npos || spec.find(".cbor") != std::string::npos;
     if (looks_like_file) throw input_error("there is no such file", spec.substr(0, 200));
     throw input_error(fmt::format("'{}' is neither a file, a preset nor a generator{}", spec.substr(0, 60),
-                                  near_names(parsed.name, all_names())),
-                      {}, "see: baton topo list");
+                                  near_names(parsed.name, all_names(), 0)),
+                      {}, "baton topo list shows what there is");
 }
 
 }  // namespace baton::topologies

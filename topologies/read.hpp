@@ -90,7 +90,7 @@ void compose(const JsonReader& root, const ReadContext& context, Topology& topol
 std::string_view preset_text(std::string_view name, const std::string& where);
 /// Names of all generators.
 std::vector<std::string> generator_names();
-/// " (did you mean 'x'?)" or the whole list.
-std::string near_names(std::string_view name, const std::vector<std::string>& names);
+/// ": did you mean 'x'?", or " (known: ...)" with at most `most` names; nothing when `most` is 0.
+std::string near_names(std::string_view name, const std::vector<std::string>& names, std::size_t most = 24);
 
 }  // namespace baton::topologies

@@ -339,7 +339,7 @@ bool glob_match(std::string_view pattern, std::string_view text) {
     return p == pattern.size();
 }
 
-std::string near_names(std::string_view name, const std::vector<std::string>& names) {
+std::string near_names(std::string_view name, const std::vector<std::string>& names, std::size_t most) {
     // Edit distance by one row; names are short.
     std::size_t least = 3;
     const std::string* nearest = nullptr;
@@ -364,9 +364,9 @@ std::string near_names(std::string_view name, const std::vector<std::string>& na
     }
     if (nearest != nullptr) return fmt::format(": did you mean '{}'?", *nearest);
     std::string list;
-    for (std::size_t i = 0; i < names.size() && i < 24; ++i) list += (i ? ", " : "") + names[i];
-    if (names.empty()) return "";
-    return fmt::format(" (known: {}{})", list, names.size() > 24 ? ", ..." : "");
+    for (std::size_t i = 0; i < names.size() && i < most; ++i) list += (i ? ", " : "") + names[i];
+    if (list.empty()) return "";
+    return fmt::format(" (known: {}{})", list, names.size() > most ? ", ..." : "");
 }
 
 }  // namespace baton::topologies

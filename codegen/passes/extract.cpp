@@ -47,22 +47,22 @@ public:
 
 private:
     void check(const ir::Step& step, std::int64_t position) const {
-        const std::string where = fmt::format("step {}: {}", position, ir::describe(step));
+        const auto where = [&] { return fmt::format("step {}: {}", position, ir::describe(step)); };
         if (step.op == ir::StepOp::multicast || step.op == ir::StepOp::switch_reduce) {
-            throw input_error("lowering of switch steps is not supported", where, "use sends");
+            throw input_error("lowering of switch steps is not supported", where(), "use sends");
         }
         const auto place = [&](std::int32_t rank, ir::Buffer buffer, std::int32_t index) {
-            if (rank < 0 || rank >= algorithm_.collective.ranks) throw check_error("the rank is out of range", where);
+            if (rank < 0 || rank >= algorithm_.collective.ranks) throw check_error("the rank is out of range", where());
             const std::int64_t places = buffer == ir::Buffer::scratch
                 ? (static_cast<std::size_t>(rank) < scratch_.size() ? scratch_[rank] : 0)
                 : algorithm_.collective.places(rank, buffer);
             if (index < 0 || step.chunks < 1 || index + std::int64_t{step.chunks} > places) {
-                throw check_error("a place is out of range", where);
+                throw check_error("a place is out of range", where());
             }
         };
         place(step.src_rank, step.src_buffer, step.src_index);
         place(step.dst_rank, step.dst_buffer, step.dst_index);
-        if (step.dst_buffer == ir::Buffer::input) throw check_error("input is never written", where);
+        if (step.dst_buffer == ir::Buffer::input) throw check_error("input is never written", where());
     }
 
     /// Lowers the steps of a par block, or a single step: all reads first, then all updates in program order.
