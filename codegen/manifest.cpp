@@ -46,15 +46,23 @@ std::int64_t unit_bytes(const ManifestEntry& entry) {
     return 16 / entry.element_size() * entry.wire_size();
 }
 
+/// Sizes beyond 63 bits are an input error: no machine has them, but a file may say so.
+std::int64_t product(std::int64_t a, std::int64_t b, const Manifest& manifest) {
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(a, b, &bytes))
+        throw input_error("the call needs more bytes than 63 bits count", manifest.name, "use a smaller count");
+    return bytes;
+}
+
 }  // namespace
 
 std::int64_t Manifest::scratch_stride(const ManifestEntry& entry, std::int64_t count) const {
     const std::int64_t heaviest = collective.weights.empty() ? 1 : *std::max_element(collective.weights.begin(), collective.weights.end());
-    return Units(collective, entry, count).of(heaviest) * unit_bytes(entry);
+    return product(Units(collective, entry, count).of(heaviest), unit_bytes(entry), *this);
 }
 
 std::int64_t Manifest::workspace_bytes(int rank, const ManifestEntry& entry, std::int64_t count) const {
-    return ranks[rank].scratch_places * scratch_stride(entry, count);
+    return product(ranks[rank].scratch_places, scratch_stride(entry, count), *this);
 }
 
 std::int64_t Manifest::message_bytes(int connection, const ManifestEntry& entry, std::int64_t count, std::int64_t tiles) const {
@@ -63,7 +71,7 @@ std::int64_t Manifest::message_bytes(int connection, const ManifestEntry& entry,
     std::int64_t most = 0;
     for (const MessageShape& shape : connections[connection].messages) {
         const std::int64_t tile = (units.of(shape.weight) + tiles - 1) / tiles;
-        most = std::max(most, shape.pieces * tile * unit_bytes(entry));
+        most = std::max(most, product(shape.pieces, product(tile, unit_bytes(entry), *this), *this));
     }
     return most;
 }
@@ -254,7 +262,10 @@ ManifestEntry read_entry(const JsonReader& reader) {
     return entry;
 }
 
-ManifestConnection read_connection(const JsonReader& reader, int ranks) {
+ManifestConnection read_connection(const JsonReader& reader, const ir::Collective& collective) {
+    const int ranks = collective.ranks;
+    std::int64_t heaviest = 1;
+    for (const std::int64_t weight : collective.weights) heaviest = std::max(heaviest, weight);
     ManifestConnection connection;
     connection.src = static_cast<int>(reader.at("src").integer(0, ranks - 1));
     connection.dst = static_cast<int>(reader.at("dst").integer(0, ranks - 1));
@@ -263,7 +274,7 @@ ManifestConnection read_connection(const JsonReader& reader, int ranks) {
     connection.protocol = parse_protocol(reader.at("protocol"));
     connection.slots = static_cast<int>(reader.at("slots").integer(connection.mode == ir::Mode::staged ? 1 : 0, 1 << 20));
     for (const JsonReader& shape : reader.at("messages").elements()) {
-        connection.messages.push_back({shape.at(0).integer(1, std::int64_t{1} << 31), shape.at(1).integer(1, std::int64_t{1} << 31)});
+        connection.messages.push_back({shape.at(0).integer(1, std::int64_t{1} << 31), shape.at(1).integer(1, heaviest)});
     }
     return connection;
 }
@@ -322,7 +333,7 @@ Manifest read_manifest(const JsonReader& reader) {
     m.program_file = files.at("program").string();
     if (const auto hash = reader.find("topology_hash")) m.topology_hash = hash->string();
     for (const JsonReader& entry : reader.at("entries").elements()) m.entries.push_back(read_entry(entry));
-    for (const JsonReader& item : reader.at("connections").elements()) m.connections.push_back(read_connection(item, m.collective.ranks));
+    for (const JsonReader& item : reader.at("connections").elements()) m.connections.push_back(read_connection(item, m.collective));
     for (const JsonReader& token : reader.at("tokens").elements()) {
         m.tokens.push_back({static_cast<int>(token.at(0).integer(0, m.collective.ranks - 1)), static_cast<int>(token.at(1).integer(0, kMost)),
                             static_cast<int>(token.at(2).integer(0, m.collective.ranks - 1))});
