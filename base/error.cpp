@@ -51,7 +51,8 @@ Error missing_error(std::string what, std::string where, std::string remedy) {
     return {ErrorKind::missing_part, std::move(what), std::move(where), std::move(remedy)};
 }
 Error internal_error(std::string what, std::string where) {
-    return {ErrorKind::internal, std::move(what), std::move(where), "this is a fault of Baton, please report it"};
+    return {ErrorKind::internal, std::move(what), std::move(where),
+            "this is a fault of Baton, please report it"};
 }
 
 }  // namespace baton

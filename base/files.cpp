@@ -2,13 +2,13 @@
 
 #include <baton/base/error.hpp>
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 namespace baton {
 namespace {
@@ -38,7 +38,8 @@ std::string read_file(const std::string& path, std::int64_t limit) {
     const Descriptor file(standard_input ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) throw cannot("read", path, errno);
     struct stat status {};
-    if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) throw input_error("is a folder, not a file", path);
+    if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode))
+        throw input_error("is a folder, not a file", path);
     std::string content;
     constexpr std::size_t kPiece = 1 << 16;
     while (true) {
@@ -53,7 +54,8 @@ std::string read_file(const std::string& path, std::int64_t limit) {
         content.resize(before + static_cast<std::size_t>(got));
         if (got == 0) return content;
         if (static_cast<std::int64_t>(content.size()) > limit) {
-            throw input_error(fmt::format("is larger than {} bytes", limit), standard_input ? "standard input" : path);
+            throw input_error(fmt::format("is larger than {} bytes", limit),
+                              standard_input ? "standard input" : path);
         }
     }
 }

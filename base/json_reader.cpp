@@ -2,9 +2,9 @@
 
 #include <baton/base/files.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -61,7 +61,8 @@ public:
         position_ = position;
         fault_ = error.what();
         // The library's text begins with its own tag and place; ours is given apart.
-        if (const std::size_t colon = fault_.find(": "); colon != std::string::npos) fault_ = fault_.substr(colon + 2);
+        if (const std::size_t colon = fault_.find(": "); colon != std::string::npos)
+            fault_ = fault_.substr(colon + 2);
         return false;
     }
 
@@ -99,7 +100,8 @@ private:
         return true;
     }
     bool open(Json value) {
-        if (levels_.size() >= kMostLevels) return refuse(fmt::format("nested deeper than {} levels", kMostLevels));
+        if (levels_.size() >= kMostLevels)
+            return refuse(fmt::format("nested deeper than {} levels", kMostLevels));
         levels_.push_back({place(std::move(value)), {}, {}});
         return true;
     }
@@ -186,7 +188,8 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name) {
         builder.fault().find("unexpected '}'") != std::string::npos) {
         remedy = "remove the comma before it, if there is one";
     }
-    throw input_error(fmt::format("not valid {}: {}", cbor ? "CBOR" : "JSON", builder.fault()), where, remedy);
+    throw input_error(fmt::format("not valid {}: {}", cbor ? "CBOR" : "JSON", builder.fault()), where,
+                      remedy);
 }
 
 JsonReader JsonDocument::root() const { return {&data_->root, &data_->file, ""}; }
@@ -229,7 +232,8 @@ JsonReader JsonReader::at(std::string_view key) const {
 
 JsonReader JsonReader::at(std::size_t index) const {
     if (!is_array()) throw error(fmt::format("expected an array, found {}", kind_of(*value_)));
-    if (index >= value_->size()) throw error(fmt::format("expected at least {} elements, found {}", index + 1, value_->size()));
+    if (index >= value_->size())
+        throw error(fmt::format("expected at least {} elements, found {}", index + 1, value_->size()));
     return {&(*value_)[index], file_, fmt::format("{}/{}", pointer_, index)};
 }
 
@@ -251,7 +255,8 @@ std::vector<std::pair<std::string, JsonReader>> JsonReader::members() const {
 }
 
 std::size_t JsonReader::size() const {
-    if (!value_->is_structured()) throw error(fmt::format("expected an array or an object, found {}", kind_of(*value_)));
+    if (!value_->is_structured())
+        throw error(fmt::format("expected an array or an object, found {}", kind_of(*value_)));
     return value_->size();
 }
 
@@ -261,7 +266,8 @@ std::string JsonReader::string() const {
 }
 
 bool JsonReader::boolean() const {
-    if (!is_boolean()) throw error(fmt::format("expected true or false, found {} ({})", kind_of(*value_), text()));
+    if (!is_boolean())
+        throw error(fmt::format("expected true or false, found {} ({})", kind_of(*value_), text()));
     return value_->get<bool>();
 }
 
@@ -271,7 +277,8 @@ double JsonReader::number() const {
 }
 
 std::int64_t JsonReader::integer(std::int64_t low, std::int64_t high) const {
-    if (!is_integer()) throw error(fmt::format("expected an integer, found {} ({})", kind_of(*value_), text()));
+    if (!is_integer())
+        throw error(fmt::format("expected an integer, found {} ({})", kind_of(*value_), text()));
     const bool too_large = value_->is_number_unsigned() && value_->get<std::uint64_t>() > INT64_MAX;
     const std::int64_t value = too_large ? INT64_MAX : value_->get<std::int64_t>();
     if (too_large || value < low || value > high) {
@@ -303,19 +310,19 @@ auto parse_quantity(const JsonReader& given, const char* what, double factor, Pa
 }  // namespace
 
 Bytes JsonReader::bytes() const {
-    return parse_quantity(*this, "a size such as \"64KiB\"", 1, [](const std::string& text, const std::string& where) {
-        return parse_bytes(text, where);
-    });
+    return parse_quantity(
+        *this, "a size such as \"64KiB\"", 1,
+        [](const std::string& text, const std::string& where) { return parse_bytes(text, where); });
 }
 Time JsonReader::time() const {
-    return parse_quantity(*this, "a time such as \"700ns\"", 1e12, [](const std::string& text, const std::string& where) {
-        return parse_time(text, where);
-    });
+    return parse_quantity(
+        *this, "a time such as \"700ns\"", 1e12,
+        [](const std::string& text, const std::string& where) { return parse_time(text, where); });
 }
 Rate JsonReader::rate() const {
-    return parse_quantity(*this, "a rate such as \"400Gb/s\"", 1, [](const std::string& text, const std::string& where) {
-        return parse_rate(text, where);
-    });
+    return parse_quantity(
+        *this, "a rate such as \"400Gb/s\"", 1,
+        [](const std::string& text, const std::string& where) { return parse_rate(text, where); });
 }
 
 void JsonReader::only_keys(std::initializer_list<std::string_view> known) const {
@@ -332,8 +339,8 @@ void JsonReader::only_keys(std::initializer_list<std::string_view> known) const 
                 nearest = key;
             }
         }
-        throw value.error("unknown key",
-                          nearest.empty() ? "known here: " + list : fmt::format("did you mean '{}'?", nearest));
+        throw value.error("unknown key", nearest.empty() ? "known here: " + list
+                                                         : fmt::format("did you mean '{}'?", nearest));
     }
 }
 

@@ -1,9 +1,9 @@
 #include <baton/base/progress.hpp>
 
-#include <chrono>
-#include <cstdio>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <chrono>
+#include <cstdio>
 
 namespace baton {
 namespace {

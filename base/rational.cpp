@@ -27,7 +27,8 @@ Rational reduced(Wide num, Wide den) {
     const Wide divisor = num == 0 ? den : wide_gcd(num, den);
     num /= divisor;
     den /= divisor;
-    if (num > INT64_MAX || num < INT64_MIN || den > INT64_MAX) throw internal_error("a fraction exceeds 64 bits");
+    if (num > INT64_MAX || num < INT64_MIN || den > INT64_MAX)
+        throw internal_error("a fraction exceeds 64 bits");
     return {static_cast<std::int64_t>(num), static_cast<std::int64_t>(den)};
 }
 

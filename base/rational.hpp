@@ -1,8 +1,8 @@
 // Exact fractions for bounds: 64-bit numerator and denominator, 128-bit intermediate results.
 #pragma once
 
-#include <cstdint>
 #include <compare>
+#include <cstdint>
 #include <string>
 
 namespace baton {

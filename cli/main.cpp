@@ -62,7 +62,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "baton: out of memory; use fewer ranks, chunks or bytes\n");
         return 2;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "baton: internal error: %s; this is a fault of Baton, please report it\n", error.what());
+        std::fprintf(stderr, "baton: internal error: %s; this is a fault of Baton, please report it\n",
+                     error.what());
         return 70;
     }
     return 2;

@@ -152,17 +152,17 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
     const ir::Collective& collective = result.bound.collective;
     const double factor = sim::bus_factor(collective);
     Json document = {{"topology", {{"name", machine_.name}, {"hash", machine_.hash()}}},
-                 {"collective", ir::to_string(collective.kind)},
-                 {"ranks", collective.ranks},
-                 {"bound", Json::parse(synth::to_json(machine_, result.bound))},
-                 {"model", result.model}};
+                     {"collective", ir::to_string(collective.kind)},
+                     {"ranks", collective.ranks},
+                     {"bound", Json::parse(synth::to_json(machine_, result.bound))},
+                     {"model", result.model}};
     if (ir::has_root(collective.kind)) document["root"] = collective.root;
     document["candidates"] = Json::array();
     for (const synth::Candidate& candidate : result.candidates) {
         document["candidates"].push_back({{"name", candidate.name},
-                                      {"variant", candidate.variant},
-                                      {"steps", candidate.steps},
-                                      {"result", ir::to_string(candidate.assurance)}});
+                                          {"variant", candidate.variant},
+                                          {"steps", candidate.steps},
+                                          {"result", ir::to_string(candidate.assurance)}});
     }
     document["refused"] = Json::array();
     for (const synth::Refusal& refusal : result.refusals)

@@ -10,9 +10,10 @@
 
 namespace baton::codegen {
 
-/// Which transfer mode lowering prefers. A message for which the preferred mode is impossible stays staged: put cannot
-/// serve a receive that reduces, nor a par block that reads what the put would overwrite; get cannot serve a source that
-/// its own par block overwrites. `automatic` is staged, which needs no registered buffers.
+/// Which transfer mode lowering prefers. A message for which the preferred mode is impossible stays staged:
+/// put cannot serve a receive that reduces, nor a par block that reads what the put would overwrite; get
+/// cannot serve a source that its own par block overwrites. `automatic` is staged, which needs no registered
+/// buffers.
 enum class ModePreference : std::uint8_t { automatic, staged, put, get };
 std::string_view to_string(ModePreference mode);
 /// Throws an input error that lists the names.
@@ -27,15 +28,16 @@ inline constexpr int kMaxSources = 32, kMaxDestinations = 16;
 
 struct LowerOptions {
     ModePreference mode = ModePreference::automatic;
-    int slots = 0;          ///< depth of staged FIFOs (1..1024), 0 = kDefaultSlots; raised where a par block needs more
+    int slots =
+        0;  ///< depth of staged FIFOs (1..1024), 0 = kDefaultSlots; raised where a par block needs more
     int threadblocks = 32;  ///< most threadblocks per rank (the SM budget), at least 1
-    int channels = 1;       ///< steps without a channel hint are spread over this many lanes, by destination place
-    bool wide = false;      ///< f16, bf16 and f8 travel and accumulate as f32 until finalized
-    std::string stop_after; ///< name of the pass after which to stop; "" = run all
+    int channels = 1;  ///< steps without a channel hint are spread over this many lanes, by destination place
+    bool wide = false;       ///< f16, bf16 and f8 travel and accumulate as f32 until finalized
+    std::string stop_after;  ///< name of the pass after which to stop; "" = run all
     /// Most instructions; more is refused with an input error.
     std::int64_t instruction_limit = kMaxInstructions;
-    /// Proves the result (ir::verify) and, for collectives that leave one value on several ranks, gives up k-way
-    /// reductions when they would make replicas differ in rounding.
+    /// Proves the result (ir::verify) and, for collectives that leave one value on several ranks, gives up
+    /// k-way reductions when they would make replicas differ in rounding.
     bool verify = true;
 };
 
@@ -46,12 +48,12 @@ struct PassInfo {
 /// The passes in the order they run.
 const std::vector<PassInfo>& lowering_passes();
 
-/// Lowers. Steps keep their meaning: the order among accesses to one place (with input and output aliased as in-place
-/// calls do) is the program order of the steps. No deadlock by construction: all instructions of all ranks have one
-/// total order in which every wait points backwards, each threadblock runs its share in that order, and slot counts
-/// cover what that order keeps in flight.
-/// Throws an input error when options are out of range, when a step is one that flat lowering cannot express (switch
-/// steps), or above the instruction limit; a check error when the algorithm is wrong (verification names the place).
+/// Lowers. Steps keep their meaning: the order among accesses to one place (with input and output aliased as
+/// in-place calls do) is the program order of the steps. No deadlock by construction: all instructions of all
+/// ranks have one total order in which every wait points backwards, each threadblock runs its share in that
+/// order, and slot counts cover what that order keeps in flight. Throws an input error when options are out
+/// of range, when a step is one that flat lowering cannot express (switch steps), or above the instruction
+/// limit; a check error when the algorithm is wrong (verification names the place).
 ir::Program lower(const ir::Algorithm& algorithm, const LowerOptions& options = {});
 
 }  // namespace baton::codegen

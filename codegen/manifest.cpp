@@ -2,9 +2,9 @@
 
 #include <baton/base/files.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace baton::codegen {
@@ -42,22 +42,23 @@ struct Units {
 };
 
 /// Bytes in the wire type of one 16-byte unit of data.
-std::int64_t unit_bytes(const ManifestEntry& entry) {
-    return 16 / entry.element_size() * entry.wire_size();
-}
+std::int64_t unit_bytes(const ManifestEntry& entry) { return 16 / entry.element_size() * entry.wire_size(); }
 
 /// Sizes beyond 63 bits are an input error: no machine has them, but a file may say so.
 std::int64_t product(std::int64_t a, std::int64_t b, const Manifest& manifest) {
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(a, b, &bytes))
-        throw input_error("the call needs more bytes than 63 bits count", manifest.name, "use a smaller count");
+        throw input_error("the call needs more bytes than 63 bits count", manifest.name,
+                          "use a smaller count");
     return bytes;
 }
 
 }  // namespace
 
 std::int64_t Manifest::scratch_stride(const ManifestEntry& entry, std::int64_t count) const {
-    const std::int64_t heaviest = collective.weights.empty() ? 1 : *std::max_element(collective.weights.begin(), collective.weights.end());
+    const std::int64_t heaviest =
+        collective.weights.empty() ? 1
+                                   : *std::max_element(collective.weights.begin(), collective.weights.end());
     return product(Units(collective, entry, count).of(heaviest), unit_bytes(entry), *this);
 }
 
@@ -65,7 +66,8 @@ std::int64_t Manifest::workspace_bytes(int rank, const ManifestEntry& entry, std
     return product(ranks[rank].scratch_places, scratch_stride(entry, count), *this);
 }
 
-std::int64_t Manifest::message_bytes(int connection, const ManifestEntry& entry, std::int64_t count, std::int64_t tiles) const {
+std::int64_t Manifest::message_bytes(int connection, const ManifestEntry& entry, std::int64_t count,
+                                     std::int64_t tiles) const {
     if (connections[connection].mode != ir::Mode::staged) return 0;
     const Units units(collective, entry, count);
     std::int64_t most = 0;
@@ -76,7 +78,8 @@ std::int64_t Manifest::message_bytes(int connection, const ManifestEntry& entry,
     return most;
 }
 
-std::int64_t Manifest::fitting_tiles(const ManifestEntry& entry, std::int64_t count, std::int64_t slot_bytes, std::int64_t wanted) const {
+std::int64_t Manifest::fitting_tiles(const ManifestEntry& entry, std::int64_t count, std::int64_t slot_bytes,
+                                     std::int64_t wanted) const {
     const Units units(collective, entry, count);
     std::int64_t tiles = std::max<std::int64_t>(wanted, 1);
     for (const ManifestConnection& connection : connections) {
@@ -84,10 +87,13 @@ std::int64_t Manifest::fitting_tiles(const ManifestEntry& entry, std::int64_t co
         for (const MessageShape& shape : connection.messages) {
             const std::int64_t most = units.of(shape.weight);
             if (most == 0) continue;
-            const std::int64_t fit = slot_bytes / unit_bytes(entry) / shape.pieces;  // units of a piece that fit
+            const std::int64_t fit =
+                slot_bytes / unit_bytes(entry) / shape.pieces;  // units of a piece that fit
             if (fit == 0) {
-                throw input_error(fmt::format("a message of {} chunks does not fit a slot of {} bytes", shape.pieces, slot_bytes),
-                                  name, fmt::format("use slots of at least {} bytes", shape.pieces * unit_bytes(entry)));
+                throw input_error(
+                    fmt::format("a message of {} chunks does not fit a slot of {} bytes", shape.pieces,
+                                slot_bytes),
+                    name, fmt::format("use slots of at least {} bytes", shape.pieces * unit_bytes(entry)));
             }
             tiles = std::max(tiles, (most + fit - 1) / fit);
         }
@@ -116,7 +122,8 @@ Json collective_json(const ir::Collective& c) {
             Json list = Json::array();
             for (const ir::OutputPlace& place : rank) {
                 Json from = Json::array();
-                for (const ir::Contribution& contribution : place.contributions) from.push_back({contribution.rank, contribution.shard});
+                for (const ir::Contribution& contribution : place.contributions)
+                    from.push_back({contribution.rank, contribution.shard});
                 list.push_back({{"class", place.chunk_class}, {"contributions", std::move(from)}});
             }
             outputs.push_back(std::move(list));
@@ -130,9 +137,13 @@ Json collective_json(const ir::Collective& c) {
 Json connection_json(const ManifestConnection& connection) {
     Json messages = Json::array();
     for (const MessageShape& shape : connection.messages) messages.push_back({shape.pieces, shape.weight});
-    return {{"src", connection.src}, {"dst", connection.dst}, {"channel", connection.channel},
-            {"mode", to_string(connection.mode)}, {"protocol", to_string(connection.protocol)},
-            {"slots", connection.slots}, {"messages", std::move(messages)}};
+    return {{"src", connection.src},
+            {"dst", connection.dst},
+            {"channel", connection.channel},
+            {"mode", to_string(connection.mode)},
+            {"protocol", to_string(connection.protocol)},
+            {"slots", connection.slots},
+            {"messages", std::move(messages)}};
 }
 
 Json rank_json(const ManifestRank& rank) {
@@ -142,8 +153,12 @@ Json rank_json(const ManifestRank& rank) {
     if (rank.remote_input) remote.push_back("input");
     if (rank.remote_output) remote.push_back("output");
     if (rank.remote_scratch) remote.push_back("scratch");
-    return {{"threadblocks", rank.threadblocks}, {"scratch_places", rank.scratch_places}, {"connections", std::move(connections)},
-            {"tokens", rank.tokens}, {"peers", rank.peers}, {"remote", std::move(remote)}};
+    return {{"threadblocks", rank.threadblocks},
+            {"scratch_places", rank.scratch_places},
+            {"connections", std::move(connections)},
+            {"tokens", rank.tokens},
+            {"peers", rank.peers},
+            {"remote", std::move(remote)}};
 }
 
 }  // namespace
@@ -151,7 +166,8 @@ Json rank_json(const ManifestRank& rank) {
 std::string to_json(const Manifest& m) {
     Json json = {{"baton", "manifest/1"}, {"abi", m.abi_version}, {"name", m.name}, {"hash", m.hash}};
     json["collective"] = collective_json(m.collective);
-    json["properties"] = {{"wide", m.wide}, {"order", to_string(m.order)}, {"assurance", to_string(m.assurance)}};
+    json["properties"] = {
+        {"wide", m.wide}, {"order", to_string(m.order)}, {"assurance", to_string(m.assurance)}};
     json["threads"] = m.threads;
     json["instances"] = m.instances;
     json["advance"] = m.advance;
@@ -171,13 +187,16 @@ std::string to_json(const Manifest& m) {
         json["entries"].push_back(std::move(item));
     }
     json["connections"] = Json::array();
-    for (const ManifestConnection& connection : m.connections) json["connections"].push_back(connection_json(connection));
+    for (const ManifestConnection& connection : m.connections)
+        json["connections"].push_back(connection_json(connection));
     json["tokens"] = Json::array();
-    for (const ManifestToken& token : m.tokens) json["tokens"].push_back({token.rank, token.threadblock, token.waiter});
+    for (const ManifestToken& token : m.tokens)
+        json["tokens"].push_back({token.rank, token.threadblock, token.waiter});
     json["ranks"] = Json::array();
     for (const ManifestRank& rank : m.ranks) json["ranks"].push_back(rank_json(rank));
     json["binaries"] = Json::array();
-    for (const ManifestBinary& binary : m.binaries) json["binaries"].push_back({{"target", binary.target}, {"file", binary.file}});
+    for (const ManifestBinary& binary : m.binaries)
+        json["binaries"].push_back({{"target", binary.target}, {"file", binary.file}});
     return json.dump(1) + "\n";
 }
 
@@ -201,7 +220,8 @@ ir::Protocol parse_protocol(const JsonReader& reader) {
 
 /// An element type of a given size, for copying entries.
 ir::DataType type_of_size(std::int64_t size) {
-    for (const ir::DataType type : {ir::DataType::u8, ir::DataType::f16, ir::DataType::u32, ir::DataType::u64, ir::DataType::f64_i32}) {
+    for (const ir::DataType type :
+         {ir::DataType::u8, ir::DataType::f16, ir::DataType::u32, ir::DataType::u64, ir::DataType::f64_i32}) {
         if (ir::size_of(type) == size) return type;
     }
     return ir::DataType::u8;
@@ -216,26 +236,30 @@ ir::Collective read_collective(const JsonReader& reader) {
     if (const auto root = reader.find("root")) c.root = static_cast<int>(root->integer(0, 1 << 20));
     if (const auto peer = reader.find("peer")) c.peer = static_cast<int>(peer->integer(0, 1 << 20));
     if (const auto weights = reader.find("weights")) {
-        for (const JsonReader& weight : weights->elements()) c.weights.push_back(weight.integer(1, std::int64_t{1} << 31));
+        for (const JsonReader& weight : weights->elements())
+            c.weights.push_back(weight.integer(1, std::int64_t{1} << 31));
     }
     if (const auto groups = reader.find("groups")) {
         for (const JsonReader& group : groups->elements()) {
             c.groups.emplace_back();
-            for (const JsonReader& rank : group.elements()) c.groups.back().push_back(static_cast<int>(rank.integer(0, 1 << 20)));
+            for (const JsonReader& rank : group.elements())
+                c.groups.back().push_back(static_cast<int>(rank.integer(0, 1 << 20)));
         }
     }
     if (const auto inputs = reader.find("inputs")) {
         auto custom = std::make_shared<ir::CustomPlaces>();
         for (const JsonReader& rank : inputs->elements()) {
             custom->inputs.emplace_back();
-            for (const JsonReader& place : rank.elements()) custom->inputs.back().push_back({place.at(0).integer(), place.at(1).integer()});
+            for (const JsonReader& place : rank.elements())
+                custom->inputs.back().push_back({place.at(0).integer(), place.at(1).integer()});
         }
         for (const JsonReader& rank : reader.at("outputs").elements()) {
             custom->outputs.emplace_back();
             for (const JsonReader& place : rank.elements()) {
                 ir::OutputPlace output{place.at("class").integer(), {}};
                 for (const JsonReader& from : place.at("contributions").elements()) {
-                    output.contributions.push_back({static_cast<int>(from.at(0).integer(0, 1 << 20)), from.at(1).integer()});
+                    output.contributions.push_back(
+                        {static_cast<int>(from.at(0).integer(0, 1 << 20)), from.at(1).integer()});
                 }
                 custom->outputs.back().push_back(std::move(output));
             }
@@ -251,7 +275,8 @@ ManifestEntry read_entry(const JsonReader& reader) {
     entry.name = reader.at("name").string();
     if (const auto size = reader.find("element_size")) {
         entry.type = type_of_size(size->integer(1, 16));
-        if (ir::size_of(entry.type) != size->integer()) throw size->error("no element type has this size", "use 1, 2, 4, 8 or 16");
+        if (ir::size_of(entry.type) != size->integer())
+            throw size->error("no element type has this size", "use 1, 2, 4, 8 or 16");
         entry.wire = entry.type;
         return entry;
     }
@@ -272,9 +297,11 @@ ManifestConnection read_connection(const JsonReader& reader, const ir::Collectiv
     connection.channel = static_cast<int>(reader.at("channel").integer(0, kMost));
     connection.mode = parse_mode(reader.at("mode"));
     connection.protocol = parse_protocol(reader.at("protocol"));
-    connection.slots = static_cast<int>(reader.at("slots").integer(connection.mode == ir::Mode::staged ? 1 : 0, 1 << 20));
+    connection.slots =
+        static_cast<int>(reader.at("slots").integer(connection.mode == ir::Mode::staged ? 1 : 0, 1 << 20));
     for (const JsonReader& shape : reader.at("messages").elements()) {
-        connection.messages.push_back({shape.at(0).integer(1, std::int64_t{1} << 31), shape.at(1).integer(1, heaviest)});
+        connection.messages.push_back(
+            {shape.at(0).integer(1, std::int64_t{1} << 31), shape.at(1).integer(1, heaviest)});
     }
     return connection;
 }
@@ -284,21 +311,27 @@ ManifestRank read_rank(const JsonReader& reader, const Manifest& m) {
     rank.threadblocks = static_cast<int>(reader.at("threadblocks").integer(0, kMost));
     rank.scratch_places = reader.at("scratch_places").integer(0, std::int64_t{1} << 31);
     for (const JsonReader& end : reader.at("connections").elements()) {
-        rank.connections.emplace_back(static_cast<int>(end.at(0).integer(0, static_cast<std::int64_t>(m.connections.size()) - 1)),
-                                      end.at(1).boolean());
+        rank.connections.emplace_back(
+            static_cast<int>(end.at(0).integer(0, static_cast<std::int64_t>(m.connections.size()) - 1)),
+            end.at(1).boolean());
     }
     for (const JsonReader& token : reader.at("tokens").elements()) {
-        rank.tokens.push_back(static_cast<int>(token.integer(0, static_cast<std::int64_t>(m.tokens.size()) - 1)));
+        rank.tokens.push_back(
+            static_cast<int>(token.integer(0, static_cast<std::int64_t>(m.tokens.size()) - 1)));
     }
     for (const JsonReader& peer : reader.at("peers").elements()) {
         rank.peers.push_back(static_cast<int>(peer.integer(0, m.collective.ranks - 1)));
     }
     for (const JsonReader& buffer : reader.at("remote").elements()) {
         const std::string name = buffer.string();
-        if (name == "input") rank.remote_input = true;
-        else if (name == "output") rank.remote_output = true;
-        else if (name == "scratch") rank.remote_scratch = true;
-        else throw buffer.error("unknown buffer " + buffer.text(), "use input, output or scratch");
+        if (name == "input")
+            rank.remote_input = true;
+        else if (name == "output")
+            rank.remote_output = true;
+        else if (name == "scratch")
+            rank.remote_scratch = true;
+        else
+            throw buffer.error("unknown buffer " + buffer.text(), "use input, output or scratch");
     }
     return rank;
 }
@@ -315,15 +348,19 @@ Enum parse_named(const JsonReader& reader, std::initializer_list<Enum> values) {
 
 Manifest read_manifest(const JsonReader& reader) {
     Manifest m;
-    if (reader.at("baton").string() != "manifest/1") throw reader.at("baton").error("expected \"manifest/1\"");
+    if (reader.at("baton").string() != "manifest/1")
+        throw reader.at("baton").error("expected \"manifest/1\"");
     m.abi_version = static_cast<int>(reader.at("abi").integer(0, kMost));
     m.name = reader.at("name").string();
     m.hash = reader.at("hash").string();
     m.collective = read_collective(reader.at("collective"));
     const JsonReader properties = reader.at("properties");
     m.wide = properties.at("wide").boolean();
-    m.order = parse_named(properties.at("order"), {ir::Order::any, ir::Order::fixed, ir::Order::replicas_equal, ir::Order::rank_order});
-    m.assurance = parse_named(properties.at("assurance"), {ir::Assurance::proved, ir::Assurance::hashed, ir::Assurance::sampled, ir::Assurance::not_proven});
+    m.order = parse_named(properties.at("order"), {ir::Order::any, ir::Order::fixed,
+                                                   ir::Order::replicas_equal, ir::Order::rank_order});
+    m.assurance = parse_named(
+        properties.at("assurance"),
+        {ir::Assurance::proved, ir::Assurance::hashed, ir::Assurance::sampled, ir::Assurance::not_proven});
     m.threads = static_cast<int>(reader.at("threads").integer(1, 1024));
     m.instances = static_cast<int>(reader.at("instances").integer(1, 1024));
     m.advance = reader.at("advance").integer(0, std::int64_t{1} << 31);
@@ -333,9 +370,11 @@ Manifest read_manifest(const JsonReader& reader) {
     m.program_file = files.at("program").string();
     if (const auto hash = reader.find("topology_hash")) m.topology_hash = hash->string();
     for (const JsonReader& entry : reader.at("entries").elements()) m.entries.push_back(read_entry(entry));
-    for (const JsonReader& item : reader.at("connections").elements()) m.connections.push_back(read_connection(item, m.collective));
+    for (const JsonReader& item : reader.at("connections").elements())
+        m.connections.push_back(read_connection(item, m.collective));
     for (const JsonReader& token : reader.at("tokens").elements()) {
-        m.tokens.push_back({static_cast<int>(token.at(0).integer(0, m.collective.ranks - 1)), static_cast<int>(token.at(1).integer(0, kMost)),
+        m.tokens.push_back({static_cast<int>(token.at(0).integer(0, m.collective.ranks - 1)),
+                            static_cast<int>(token.at(1).integer(0, kMost)),
                             static_cast<int>(token.at(2).integer(0, m.collective.ranks - 1))});
     }
     for (const JsonReader& rank : reader.at("ranks").elements()) m.ranks.push_back(read_rank(rank, m));

@@ -24,12 +24,14 @@ std::string_view abi_header() {
     throw internal_error("the prelude was built without prelude/abi.h");
 }
 
-std::string prelude_element(ir::DataType type) { return "baton_kernel::element::" + std::string(to_string(type)); }
+std::string prelude_element(ir::DataType type) {
+    return "baton_kernel::element::" + std::string(to_string(type));
+}
 
 std::string prelude_op(ir::ReduceOp op, ir::NanMode nan) {
-    const bool number = nan == ir::NanMode::ignore &&
-                        (op == ir::ReduceOp::max || op == ir::ReduceOp::min || op == ir::ReduceOp::maxloc ||
-                         op == ir::ReduceOp::minloc);
+    const bool number =
+        nan == ir::NanMode::ignore && (op == ir::ReduceOp::max || op == ir::ReduceOp::min ||
+                                       op == ir::ReduceOp::maxloc || op == ir::ReduceOp::minloc);
     return "baton_kernel::op::" + std::string(to_string(op)) + (number ? "_number" : "");
 }
 

@@ -11,15 +11,19 @@
 
 namespace baton::codegen {
 
-WrittenModule write_module(const std::string& folder, const ir::Program& program, const ModuleOptions& options) {
-    for (const std::string& architecture : options.architectures) check_architecture(architecture, "architecture");
+WrittenModule write_module(const std::string& folder, const ir::Program& program,
+                           const ModuleOptions& options) {
+    for (const std::string& architecture : options.architectures)
+        check_architecture(architecture, "architecture");
     const ir::ProgramReport report = ir::verify(program);
     if (report.assurance != ir::Assurance::proved && report.assurance != ir::Assurance::hashed) {
-        throw check_error("a program that is not proven is not emitted", program.name, "lower to fewer instructions");
+        throw check_error("a program that is not proven is not emitted", program.name,
+                          "lower to fewer instructions");
     }
     Module module = emit(program, options.emit, &report);
     WrittenModule written;
-    std::vector<std::pair<std::string, std::string>> files = {{"module.cu", module.source}, {"module.h", module.header}};
+    std::vector<std::pair<std::string, std::string>> files = {{"module.cu", module.source},
+                                                              {"module.h", module.header}};
     module.manifest.source_file = "module.cu";
     module.manifest.header_file = "module.h";
     if (options.program) {

@@ -20,9 +20,10 @@ struct WrittenModule {
     std::vector<std::string> files;  ///< names in the folder, the manifest last
 };
 
-/// Verifies and emits the program, compiles what is asked for, and writes module.cu, module.h, program.json, module.so,
-/// module.sm_90.cubin, ... and, last, manifest.json: a folder with a manifest is complete.
-/// Throws what `emit`, `compile_host` and `compile_cubin` throw; nothing is written unless everything compiled.
-WrittenModule write_module(const std::string& folder, const ir::Program& program, const ModuleOptions& options = {});
+/// Verifies and emits the program, compiles what is asked for, and writes module.cu, module.h, program.json,
+/// module.so, module.sm_90.cubin, ... and, last, manifest.json: a folder with a manifest is complete. Throws
+/// what `emit`, `compile_host` and `compile_cubin` throw; nothing is written unless everything compiled.
+WrittenModule write_module(const std::string& folder, const ir::Program& program,
+                           const ModuleOptions& options = {});
 
 }  // namespace baton::codegen

@@ -1,5 +1,5 @@
-// Replays a corpus and random mutations of it through a fuzz target, with a fixed seed: the same run everywhere.
-// usage: fuzz_NAME CORPUS_DIR [-runs N | -seconds S]
+// Replays a corpus and random mutations of it through a fuzz target, with a fixed seed: the same run
+// everywhere. usage: fuzz_NAME CORPUS_DIR [-runs N | -seconds S]
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -29,7 +29,10 @@ Input mutated(const std::vector<Input>& corpus, std::mt19937_64& random) {
             case 0:
                 if (!input.empty()) input[at] = static_cast<std::uint8_t>(random());
                 break;
-            case 1: input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(random())); break;
+            case 1:
+                input.insert(input.begin() + static_cast<std::ptrdiff_t>(at),
+                             static_cast<std::uint8_t>(random()));
+                break;
             case 2:
                 if (!input.empty()) input.erase(input.begin() + static_cast<std::ptrdiff_t>(at));
                 break;
@@ -39,12 +42,14 @@ Input mutated(const std::vector<Input>& corpus, std::mt19937_64& random) {
                 if (other.empty()) break;
                 const std::size_t from = random() % other.size();
                 const std::size_t length = std::min<std::size_t>(other.size() - from, 1 + random() % 64);
-                input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), other.begin() + static_cast<std::ptrdiff_t>(from),
+                input.insert(input.begin() + static_cast<std::ptrdiff_t>(at),
+                             other.begin() + static_cast<std::ptrdiff_t>(from),
                              other.begin() + static_cast<std::ptrdiff_t>(from + length));
                 break;
             }
             default: {  // numbers are where parsers break
-                static const char* kNumbers[] = {"-1", "0", "1e308", "9223372036854775807", "18446744073709551616", "0.5"};
+                static const char* kNumbers[] = {
+                    "-1", "0", "1e308", "9223372036854775807", "18446744073709551616", "0.5"};
                 const std::string number = kNumbers[random() % std::size(kNumbers)];
                 input.insert(input.begin() + static_cast<std::ptrdiff_t>(at), number.begin(), number.end());
             }
@@ -83,8 +88,9 @@ int main(int argc, char** argv) {
     std::mt19937_64 random(20240601);
     const auto start = std::chrono::steady_clock::now();
     long done = 0;
-    while (seconds > 0 ? std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds
-                       : done < runs) {
+    while (seconds > 0
+               ? std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds
+               : done < runs) {
         feed(mutated(corpus, random));
         ++done;
     }

@@ -3,14 +3,15 @@
 #include <baton/base/error.hpp>
 #include <baton/ir/program.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 
 namespace baton::ir {
 
 std::string_view to_string(StepOp op) {
-    constexpr std::array<std::string_view, 6> names{"copy", "reduce", "send", "send_reduce", "multicast", "switch_reduce"};
+    constexpr std::array<std::string_view, 6> names{"copy",        "reduce",    "send",
+                                                    "send_reduce", "multicast", "switch_reduce"};
     return names[static_cast<std::size_t>(op)];
 }
 
@@ -22,7 +23,8 @@ std::string_view to_string(Protocol protocol) {
 std::vector<Step> expand(const Algorithm& algorithm, std::int64_t limit) {
     const std::int64_t count = algorithm.step_count();
     if (count > limit)
-        throw input_error(fmt::format("{} steps, more than the {} that are expanded", count, limit), algorithm.name);
+        throw input_error(fmt::format("{} steps, more than the {} that are expanded", count, limit),
+                          algorithm.name);
     std::vector<Step> steps;
     steps.reserve(static_cast<std::size_t>(count));
     auto cursor = algorithm.steps();
@@ -33,18 +35,21 @@ std::vector<Step> expand(const Algorithm& algorithm, std::int64_t limit) {
 std::vector<std::int64_t> Algorithm::scratch_places() const {
     std::vector<std::int64_t> places(static_cast<std::size_t>(collective.ranks));
     const auto use = [&](int rank, Buffer buffer, std::int64_t end) {
-        if (buffer == Buffer::scratch) places[static_cast<std::size_t>(rank)] = std::max(places[static_cast<std::size_t>(rank)], end);
+        if (buffer == Buffer::scratch)
+            places[static_cast<std::size_t>(rank)] = std::max(places[static_cast<std::size_t>(rank)], end);
     };
     auto cursor = steps();
     for (Step step; cursor.next(step);) {
         const std::int64_t src_end = std::int64_t{step.src_index} + step.chunks;
         const std::int64_t dst_end = std::int64_t{step.dst_index} + step.chunks;
         if (step.op == StepOp::switch_reduce) {
-            for (const int member : switch_groups[static_cast<std::size_t>(step.dst_rank)]) use(member, step.src_buffer, src_end);
+            for (const int member : switch_groups[static_cast<std::size_t>(step.dst_rank)])
+                use(member, step.src_buffer, src_end);
             use(step.src_rank, step.dst_buffer, dst_end);
         } else if (step.op == StepOp::multicast) {
             use(step.src_rank, step.src_buffer, src_end);
-            for (const int member : switch_groups[static_cast<std::size_t>(step.dst_rank)]) use(member, step.dst_buffer, dst_end);
+            for (const int member : switch_groups[static_cast<std::size_t>(step.dst_rank)])
+                use(member, step.dst_buffer, dst_end);
         } else {
             use(step.src_rank, step.src_buffer, src_end);
             use(step.dst_rank, step.dst_buffer, dst_end);
@@ -63,26 +68,33 @@ void Algorithm::check_requirements() const {
             const auto& requirement = requirements[i];
             std::string values;
             for (const auto& key : requirement.names())
-                if (const auto* value = bindings.find(key)) values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", key, *value);
+                if (const auto* value = bindings.find(key))
+                    values += fmt::format("{}{} = {}", values.empty() ? "" : ", ", key, *value);
             std::string words = i < requirement_words.size() ? requirement_words[i] : std::string();
             if (words.empty()) words = requirement.text();
             bool holds = false;
             try {
                 holds = requirement.evaluate(bindings) != 0;
             } catch (const Error& error) {
-                throw input_error(fmt::format("this algorithm needs {}; {} for {}", words, error.message(), values), name);
+                throw input_error(
+                    fmt::format("this algorithm needs {}; {} for {}", words, error.message(), values), name);
             }
-            if (!holds) throw input_error(fmt::format("this algorithm needs {}; got {}", words, values), name);
+            if (!holds)
+                throw input_error(fmt::format("this algorithm needs {}; got {}", words, values), name);
         }
 }
 
 std::string describe(const Step& step) {
-    std::string source = fmt::format("[{}, {}, {}]", step.src_rank, to_string(step.src_buffer), step.src_index);
-    std::string destination = fmt::format("[{}, {}, {}]", step.dst_rank, to_string(step.dst_buffer), step.dst_index);
+    std::string source =
+        fmt::format("[{}, {}, {}]", step.src_rank, to_string(step.src_buffer), step.src_index);
+    std::string destination =
+        fmt::format("[{}, {}, {}]", step.dst_rank, to_string(step.dst_buffer), step.dst_index);
     if (step.op == StepOp::multicast)
-        destination = fmt::format("[switch group {}, {}, {}]", step.dst_rank, to_string(step.dst_buffer), step.dst_index);
+        destination = fmt::format("[switch group {}, {}, {}]", step.dst_rank, to_string(step.dst_buffer),
+                                  step.dst_index);
     if (step.op == StepOp::switch_reduce) {
-        source = fmt::format("[switch group {}, {}, {}]", step.dst_rank, to_string(step.src_buffer), step.src_index);
+        source = fmt::format("[switch group {}, {}, {}]", step.dst_rank, to_string(step.src_buffer),
+                             step.src_index);
         destination = fmt::format("[{}, {}, {}]", step.src_rank, to_string(step.dst_buffer), step.dst_index);
     }
     std::string text = fmt::format("{} {} -> {}", to_string(step.op), source, destination);
@@ -122,16 +134,20 @@ AlgorithmBuilder& AlgorithmBuilder::add(StepOp op, Place source, Place destinati
     constexpr std::int64_t kLimit = std::int64_t{1} << 31;
     for (const auto& place : {source, destination}) {
         if (place.rank < 0 || place.rank >= algorithm_.collective.ranks)
-            throw input_error(fmt::format("rank {}, but there are {} ranks", place.rank, algorithm_.collective.ranks), where);
+            throw input_error(
+                fmt::format("rank {}, but there are {} ranks", place.rank, algorithm_.collective.ranks),
+                where);
         if (place.index < 0 || chunks < 1 || chunks >= kLimit || place.index + chunks > kLimit)
-            throw input_error(fmt::format("index {} with {} chunks is outside 0..2^31-1", place.index, chunks), where);
+            throw input_error(
+                fmt::format("index {} with {} chunks is outside 0..2^31-1", place.index, chunks), where);
     }
     const bool same = source.rank == destination.rank;
     if (same && op == StepOp::send) op = StepOp::copy;
     if (same && op == StepOp::send_reduce) op = StepOp::reduce;
     if (!same && (op == StepOp::copy || op == StepOp::reduce))
-        throw input_error(fmt::format("{} between ranks {} and {}", to_string(op), source.rank, destination.rank), where,
-                          "copy and reduce stay on one rank; use send or send_reduce");
+        throw input_error(
+            fmt::format("{} between ranks {} and {}", to_string(op), source.rank, destination.rank), where,
+            "copy and reduce stay on one rank; use send or send_reduce");
     Step step;
     step.op = op;
     step.src_buffer = source.buffer;

@@ -1,5 +1,6 @@
-// Algorithm: the whole machine at once. An ordered list of steps, each moving or reducing a run of chunks between
-// two places. What people write and synthesizers emit: what moves where, not which threadblock does it.
+// Algorithm: the whole machine at once. An ordered list of steps, each moving or reducing a run of chunks
+// between two places. What people write and synthesizers emit: what moves where, not which threadblock does
+// it.
 #pragma once
 
 #include <baton/ir/collective.hpp>
@@ -17,8 +18,8 @@
 namespace baton::ir {
 
 /// copy and reduce stay on one rank; send copies to another rank; send_reduce combines into the destination
-/// (destination := destination op source). multicast and switch_reduce name a switch group and one place on all
-/// of its members.
+/// (destination := destination op source). multicast and switch_reduce name a switch group and one place on
+/// all of its members.
 enum class StepOp : std::uint8_t { copy, reduce, send, send_reduce, multicast, switch_reduce };
 std::string_view to_string(StepOp op);
 
@@ -26,9 +27,10 @@ std::string_view to_string(StepOp op);
 enum class Protocol : std::uint8_t { automatic, simple, ll, ll128 };
 std::string_view to_string(Protocol protocol);
 
-/// One concrete step: 32 bytes. `src_*` to `dst_*` over `chunks` consecutive places. multicast: from src_rank's place
-/// to (dst_buffer, dst_index) of all members of switch group dst_rank. switch_reduce: src_rank receives; its
-/// (dst_buffer, dst_index) := the reduction of (src_buffer, src_index) over all members of switch group dst_rank.
+/// One concrete step: 32 bytes. `src_*` to `dst_*` over `chunks` consecutive places. multicast: from
+/// src_rank's place to (dst_buffer, dst_index) of all members of switch group dst_rank. switch_reduce:
+/// src_rank receives; its (dst_buffer, dst_index) := the reduction of (src_buffer, src_index) over all
+/// members of switch group dst_rank.
 struct Step {
     StepOp op = StepOp::send;
     Buffer src_buffer = Buffer::input;
@@ -37,11 +39,13 @@ struct Step {
     std::int32_t src_rank = 0, dst_rank = 0;  ///< multicast/switch_reduce: dst_rank is the switch group
     std::int32_t src_index = 0, dst_index = 0;
     std::int32_t chunks = 1;
-    std::int16_t channel = -1;                ///< a hint; -1 = lowering chooses
-    std::uint8_t par = 0;                     ///< 1 when the step belongs to the same par block as the step before it
-    std::uint8_t in_par = 0;                  ///< 1 for every step of a par block
-    std::int32_t via = -1;                    ///< index into Algorithm::vias; -1 = the default route
-    bool reducing() const { return op == StepOp::reduce || op == StepOp::send_reduce || op == StepOp::switch_reduce; }
+    std::int16_t channel = -1;  ///< a hint; -1 = lowering chooses
+    std::uint8_t par = 0;       ///< 1 when the step belongs to the same par block as the step before it
+    std::uint8_t in_par = 0;    ///< 1 for every step of a par block
+    std::int32_t via = -1;      ///< index into Algorithm::vias; -1 = the default route
+    bool reducing() const {
+        return op == StepOp::reduce || op == StepOp::send_reduce || op == StepOp::switch_reduce;
+    }
     bool crosses() const { return op != StepOp::copy && op != StepOp::reduce; }
     bool operator==(const Step&) const = default;
 };
@@ -50,8 +54,8 @@ static_assert(sizeof(Step) == 32);
 struct Item;
 using Body = std::vector<Item>;
 
-/// A step whose operands are expressions. When any of them contains `r`, it stands for all positions of the group
-/// in order.
+/// A step whose operands are expressions. When any of them contains `r`, it stands for all positions of the
+/// group in order.
 struct StepTemplate {
     StepOp op = StepOp::send;
     Buffer src_buffer = Buffer::input, dst_buffer = Buffer::output;
@@ -96,14 +100,15 @@ struct Algorithm {
     std::string name;
     Collective collective;
     Body body;
-    std::map<std::string, std::int64_t> params;    ///< named integers, usable in expressions
-    std::vector<Expression> requirements;          ///< `requires`: must hold for N, C, root and params
-    std::vector<std::string> requirement_words;    ///< per requirement: "N to be a power of two"; "" or absent = its text
-    Expression chunks_expression;                  ///< collective.chunks as written, when it depends on N or params
-    bool over_positions = true;   ///< templates name positions of each group; false: communicator ranks
-    std::vector<std::string> vias;                 ///< full routes that steps pin
-    std::vector<std::vector<int>> switch_groups;   ///< members of each declared switch group
-    std::string topology_name, topology_hash;      ///< the machine `vias` belong to; empty = any
+    std::map<std::string, std::int64_t> params;  ///< named integers, usable in expressions
+    std::vector<Expression> requirements;        ///< `requires`: must hold for N, C, root and params
+    std::vector<std::string>
+        requirement_words;          ///< per requirement: "N to be a power of two"; "" or absent = its text
+    Expression chunks_expression;   ///< collective.chunks as written, when it depends on N or params
+    bool over_positions = true;     ///< templates name positions of each group; false: communicator ranks
+    std::vector<std::string> vias;  ///< full routes that steps pin
+    std::vector<std::vector<int>> switch_groups;  ///< members of each declared switch group
+    std::string topology_name, topology_hash;     ///< the machine `vias` belong to; empty = any
 
     /// All concrete steps in program order, expanded lazily.
     StepCursor steps() const;
@@ -114,14 +119,14 @@ struct Algorithm {
     std::int64_t step_count() const;
     /// Scratch places used at each rank: one more than the largest index named. Walks all steps.
     std::vector<std::int64_t> scratch_places() const;
-    /// Throws an input error in words when a requirement does not hold: "this algorithm needs N to be a power of two;
-    /// got N = 6".
+    /// Throws an input error in words when a requirement does not hold: "this algorithm needs N to be a power
+    /// of two; got N = 6".
     void check_requirements() const;
 };
 
-/// Walks concrete steps; valid while the algorithm lives and is not changed. Every step it gives has ranks within the
-/// communicator, one chunk or more and indices below 2^31. Throws an input error that names the step when an expression overflows, a bound uses `r`,
-/// or an operand is out of the 32-bit range.
+/// Walks concrete steps; valid while the algorithm lives and is not changed. Every step it gives has ranks
+/// within the communicator, one chunk or more and indices below 2^31. Throws an input error that names the
+/// step when an expression overflows, a bound uses `r`, or an operand is out of the 32-bit range.
 class StepCursor {
 public:
     ~StepCursor();

@@ -22,11 +22,12 @@ struct LoadOptions {
     std::map<std::string, std::int64_t> params;  ///< instead of the file's params of these names
 };
 
-/// Reads a file, JSON or CBOR. Checks form, names, ranges of literal operands, the collective and `requires`; whether
-/// the algorithm is right is verify's part. Throws an input error with file and JSON pointer.
+/// Reads a file, JSON or CBOR. Checks form, names, ranges of literal operands, the collective and `requires`;
+/// whether the algorithm is right is verify's part. Throws an input error with file and JSON pointer.
 Algorithm load_algorithm(const std::string& path, const LoadOptions& options = {});
 /// The same from text; `name` stands for the file in messages.
-Algorithm parse_algorithm(std::string_view text, const std::string& name = "<text>", const LoadOptions& options = {});
+Algorithm parse_algorithm(std::string_view text, const std::string& name = "<text>",
+                          const LoadOptions& options = {});
 
 /// The same from a document that is already open.
 Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options = {});

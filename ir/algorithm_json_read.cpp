@@ -4,9 +4,9 @@
 #include <baton/ir/collective_json.hpp>
 #include <baton/ir/json_choice.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace baton::ir {
@@ -17,11 +17,13 @@ constexpr std::int64_t kMaxIndex = std::int64_t{1} << 31;
 
 Expression expression(const JsonReader& value) {
     if (value.is_integer()) return {value.integer()};
-    if (!value.is_string()) throw value.error(fmt::format("expected an integer or an expression, got {}", value.text()));
+    if (!value.is_string())
+        throw value.error(fmt::format("expected an integer or an expression, got {}", value.text()));
     return Expression::parse(value.string(), value.where());
 }
 
-constexpr std::array kOps{StepOp::copy, StepOp::reduce, StepOp::send, StepOp::send_reduce, StepOp::multicast, StepOp::switch_reduce};
+constexpr std::array kOps{StepOp::copy,        StepOp::reduce,    StepOp::send,
+                          StepOp::send_reduce, StepOp::multicast, StepOp::switch_reduce};
 
 class Reader {
 public:
@@ -38,7 +40,8 @@ public:
         int run_line = 0;
         const auto flush = [&] {
             if (run.empty()) return;
-            out.push_back({ExplicitSteps{std::make_shared<const std::vector<Step>>(std::move(run))}, run_line});
+            out.push_back(
+                {ExplicitSteps{std::make_shared<const std::vector<Step>>(std::move(run))}, run_line});
             run = {};
         };
         const std::size_t size = list.size();
@@ -59,7 +62,8 @@ private:
     using ItemValue = decltype(Item::value);
 
     ItemValue entry(const JsonReader& item, int depth, bool literal_runs) {
-        if (!item.is_object()) throw item.error(fmt::format("expected a step, for, let, if or par; got {}", item.text()));
+        if (!item.is_object())
+            throw item.error(fmt::format("expected a step, for, let, if or par; got {}", item.text()));
         if (item.find("op")) {
             const auto step = template_of(item);
             found_expression |= !literal(step);
@@ -71,7 +75,8 @@ private:
             Branch branch;
             branch.condition = expression(item.at("if"));
             branch.then_body = std::make_shared<const Body>(body(item.at("then"), depth + 1, false));
-            if (const auto other = item.find("else")) branch.else_body = std::make_shared<const Body>(body(*other, depth + 1, false));
+            if (const auto other = item.find("else"))
+                branch.else_body = std::make_shared<const Body>(body(*other, depth + 1, false));
             found_expression = true;
             return branch;
         }
@@ -111,8 +116,9 @@ private:
         return {names[0].first, expression(names[0].second)};
     }
 
-    /// Takes a step of literals, or a par block of such, into `run`. Uses the raw value: files of millions of explicit
-    /// steps pass here. False leaves the item, right or wrong, to the slow path, which tells what is wrong.
+    /// Takes a step of literals, or a par block of such, into `run`. Uses the raw value: files of millions of
+    /// explicit steps pass here. False leaves the item, right or wrong, to the slow path, which tells what is
+    /// wrong.
     bool literal_item(const JsonReader& item, std::vector<Step>& run) {
         const auto& raw = item.raw();
         if (!raw.is_object()) return false;
@@ -142,7 +148,8 @@ private:
         for (auto it = raw.begin(); it != raw.end(); ++it) {
             const auto& key = it.key();
             if (key == "op") {
-                op = name(*it, kOps, step.op) && step.op != StepOp::multicast && step.op != StepOp::switch_reduce;
+                op = name(*it, kOps, step.op) && step.op != StepOp::multicast &&
+                     step.op != StepOp::switch_reduce;
             } else if (key == "src") {
                 src = place(*it, step.src_rank, step.src_buffer, step.src_index);
             } else if (key == "dst") {
@@ -159,16 +166,19 @@ private:
         step.channel = static_cast<std::int16_t>(channel);
         return op && src && dst;
     }
-    static bool in_range(const nlohmann::ordered_json& raw, std::int64_t low, std::int64_t high, std::int64_t& value) {
+    static bool in_range(const nlohmann::ordered_json& raw, std::int64_t low, std::int64_t high,
+                         std::int64_t& value) {
         if (!raw.is_number_integer()) return false;
-        if (raw.is_number_unsigned() && raw.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX)) return false;
+        if (raw.is_number_unsigned() && raw.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+            return false;
         value = raw.get<std::int64_t>();
         return value >= low && value <= high;
     }
-    static bool place(const nlohmann::ordered_json& raw, std::int32_t& rank, Buffer& buffer, std::int32_t& index) {
+    static bool place(const nlohmann::ordered_json& raw, std::int32_t& rank, Buffer& buffer,
+                      std::int32_t& index) {
         std::int64_t r = 0, i = 0;
-        if (!raw.is_array() || raw.size() != 3 || !in_range(raw[0], 0, INT32_MAX, r) || !name(raw[1], kBuffers, buffer) ||
-            !in_range(raw[2], 0, INT32_MAX, i))
+        if (!raw.is_array() || raw.size() != 3 || !in_range(raw[0], 0, INT32_MAX, r) ||
+            !name(raw[1], kBuffers, buffer) || !in_range(raw[2], 0, INT32_MAX, i))
             return false;
         rank = static_cast<std::int32_t>(r);
         index = static_cast<std::int32_t>(i);
@@ -189,13 +199,16 @@ private:
     void check_literal(Step& step, const JsonReader& item) const {
         const int ranks = algorithm_.collective.ranks;
         for (const auto rank : {step.src_rank, step.dst_rank})
-            if (rank >= ranks) throw item.error(fmt::format("{}: rank {}, but there are {} ranks", describe(step), rank, ranks));
+            if (rank >= ranks)
+                throw item.error(
+                    fmt::format("{}: rank {}, but there are {} ranks", describe(step), rank, ranks));
         if (std::max(step.src_index, step.dst_index) + std::int64_t{step.chunks} > kMaxIndex)
             throw item.error(fmt::format("{}: the last index is above 2^31-1", describe(step)));
         const bool same = step.src_rank == step.dst_rank;
         if (!same && !step.crosses())
-            throw item.error(fmt::format("{} between ranks {} and {}", to_string(step.op), step.src_rank, step.dst_rank),
-                             "copy and reduce stay on one rank; use send or send_reduce");
+            throw item.error(
+                fmt::format("{} between ranks {} and {}", to_string(step.op), step.src_rank, step.dst_rank),
+                "copy and reduce stay on one rank; use send or send_reduce");
         if (same && step.op == StepOp::send) step.op = StepOp::copy;
         if (same && step.op == StepOp::send_reduce) step.op = StepOp::reduce;
     }
@@ -210,7 +223,8 @@ private:
         operand(item.at("dst"), from_group ? step.src_rank : step.dst_rank, step.dst_buffer, step.dst_index);
         if (const auto chunks = item.find("chunks")) step.chunks = expression(*chunks);
         if (const auto channel = item.find("channel")) step.channel = expression(*channel);
-        if (const auto protocol = item.find("protocol")) step.protocol = choice(*protocol, kProtocols, "protocol");
+        if (const auto protocol = item.find("protocol"))
+            step.protocol = choice(*protocol, kProtocols, "protocol");
         if (const auto via = item.find("via")) {
             const std::string route = via->string();
             auto& vias = algorithm_.vias;
@@ -222,7 +236,8 @@ private:
     }
 
     static void operand(const JsonReader& place, Expression& rank, Buffer& buffer, Expression& index) {
-        if (!place.is_array() || place.size() != 3) throw place.error(fmt::format("expected [rank, buffer, index], got {}", place.text()));
+        if (!place.is_array() || place.size() != 3)
+            throw place.error(fmt::format("expected [rank, buffer, index], got {}", place.text()));
         rank = expression(place.at(std::size_t{0}));
         buffer = choice(place.at(1), kBuffers, "buffer");
         index = expression(place.at(2));
@@ -230,8 +245,8 @@ private:
 
     static bool literal(const StepTemplate& step) {
         const auto constant = [](const Expression& e) { return !e.present() || e.literal(); };
-        return constant(step.src_rank) && constant(step.src_index) && constant(step.dst_rank) && constant(step.dst_index) &&
-               constant(step.chunks) && constant(step.channel);
+        return constant(step.src_rank) && constant(step.src_index) && constant(step.dst_rank) &&
+               constant(step.dst_index) && constant(step.chunks) && constant(step.channel);
     }
 
     Algorithm& algorithm_;
@@ -250,7 +265,8 @@ void read_params(const JsonReader& root, const LoadOptions& options, Algorithm& 
     for (const auto& [name, value] : options.params) {
         const auto found = algorithm.params.find(name);
         if (found == algorithm.params.end())
-            throw root.error(fmt::format("the algorithm has no param \"{}\"", name), known.empty() ? "it has none" : "it has: " + known);
+            throw root.error(fmt::format("the algorithm has no param \"{}\"", name),
+                             known.empty() ? "it has none" : "it has: " + known);
         found->second = value;
     }
 }
@@ -269,7 +285,8 @@ void read_requirements(const JsonReader& root, Algorithm& algorithm) {
         }
         for (const auto& name : algorithm.requirements.back().names())
             if (name != "N" && name != "C" && name != "root" && !algorithm.params.count(name))
-                throw value.error(fmt::format("unknown name \"{}\"", name), "requirements are over N, C, root and params");
+                throw value.error(fmt::format("unknown name \"{}\"", name),
+                                  "requirements are over N, C, root and params");
         algorithm.requirement_words.push_back(words);
     };
     if (!list->is_array()) return add(*list);
@@ -282,13 +299,16 @@ Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options) {
     if (!root.is_object()) throw root.error("expected an algorithm, an object");
     const auto format = root.at("baton");
     if (format.string() != "algorithm/1")
-        throw format.error(fmt::format("expected \"algorithm/1\", got \"{}\"", format.string().substr(0, 60)));
-    root.only_keys({"baton", "name", "note", "collective", "params", "requires", "over", "switch_groups", "topology", "steps"});
+        throw format.error(
+            fmt::format("expected \"algorithm/1\", got \"{}\"", format.string().substr(0, 60)));
+    root.only_keys({"baton", "name", "note", "collective", "params", "requires", "over", "switch_groups",
+                    "topology", "steps"});
     Algorithm algorithm;
     if (const auto name = root.find("name")) algorithm.name = name->string();
     read_params(root, options, algorithm);
-    const int written_for = read_collective(root.at("collective"), options.ranks, options.root, algorithm.params,
-                                            algorithm.collective, algorithm.chunks_expression);
+    const int written_for =
+        read_collective(root.at("collective"), options.ranks, options.root, algorithm.params,
+                        algorithm.collective, algorithm.chunks_expression);
     if (const auto over = root.find("over")) {
         const std::string text = over->string();
         if (text != "positions" && text != "ranks") throw over->error("expected \"positions\" or \"ranks\"");
@@ -300,7 +320,8 @@ Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options) {
         for (const auto& group : groups->elements()) {
             algorithm.switch_groups.emplace_back();
             for (const auto& member : group.elements())
-                algorithm.switch_groups.back().push_back(static_cast<int>(member.integer(0, algorithm.collective.ranks - 1)));
+                algorithm.switch_groups.back().push_back(
+                    static_cast<int>(member.integer(0, algorithm.collective.ranks - 1)));
             if (algorithm.switch_groups.back().empty()) throw group.error("a switch group without members");
         }
     if (const auto topology = root.find("topology")) {
@@ -312,11 +333,16 @@ Algorithm read_algorithm(const JsonReader& root, const LoadOptions& options) {
     const bool literals_are_ranks = !algorithm.over_positions || algorithm.collective.groups.empty();
     Reader reader(algorithm);
     algorithm.body = reader.body(root.at("steps"), 0, literals_are_ranks);
-    const bool explicit_only = !reader.found_expression && std::all_of(algorithm.body.begin(), algorithm.body.end(), [](const Item& item) {
-        return std::holds_alternative<ExplicitSteps>(item.value) || std::holds_alternative<StepTemplate>(item.value);
-    });
-    if (explicit_only && !algorithm.body.empty() && written_for > 0 && algorithm.collective.ranks != written_for)
-        throw root.error(fmt::format("this algorithm is written for {} ranks, step by step; got {}", written_for, algorithm.collective.ranks));
+    const bool explicit_only =
+        !reader.found_expression &&
+        std::all_of(algorithm.body.begin(), algorithm.body.end(), [](const Item& item) {
+            return std::holds_alternative<ExplicitSteps>(item.value) ||
+                   std::holds_alternative<StepTemplate>(item.value);
+        });
+    if (explicit_only && !algorithm.body.empty() && written_for > 0 &&
+        algorithm.collective.ranks != written_for)
+        throw root.error(fmt::format("this algorithm is written for {} ranks, step by step; got {}",
+                                     written_for, algorithm.collective.ranks));
     // Names and forms are checked by compiling.
     static_cast<void>(algorithm.steps());
     return algorithm;

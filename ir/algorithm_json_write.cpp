@@ -28,7 +28,9 @@ public:
     }
 
 private:
-    static Json place(Json rank, Buffer buffer, Json index) { return Json::array({std::move(rank), to_string(buffer), std::move(index)}); }
+    static Json place(Json rank, Buffer buffer, Json index) {
+        return Json::array({std::move(rank), to_string(buffer), std::move(index)});
+    }
 
     void hints(Json& json, Protocol protocol, int via) const {
         if (protocol != Protocol::automatic) json["protocol"] = to_string(protocol);
@@ -39,8 +41,10 @@ private:
         const bool from_group = step.op == StepOp::switch_reduce;
         Json json;
         json["op"] = to_string(step.op);
-        json["src"] = place(value(from_group ? step.dst_rank : step.src_rank), step.src_buffer, value(step.src_index));
-        json["dst"] = place(value(from_group ? step.src_rank : step.dst_rank), step.dst_buffer, value(step.dst_index));
+        json["src"] =
+            place(value(from_group ? step.dst_rank : step.src_rank), step.src_buffer, value(step.src_index));
+        json["dst"] =
+            place(value(from_group ? step.src_rank : step.dst_rank), step.dst_buffer, value(step.dst_index));
         if (step.chunks.present() && step.chunks.literal() != 1) json["chunks"] = value(step.chunks);
         if (step.channel.present()) json["channel"] = value(step.channel);
         hints(json, step.protocol, step.via);
@@ -77,8 +81,9 @@ private:
     }
     void item(const ExplicitSteps& run, Json& list) {
         if (algorithm_.over_positions && !algorithm_.collective.groups.empty())
-            throw input_error("explicit steps name ranks, but the algorithm is over the positions of its groups", algorithm_.name,
-                              "set over_positions to false");
+            throw input_error(
+                "explicit steps name ranks, but the algorithm is over the positions of its groups",
+                algorithm_.name, "set over_positions to false");
         for (const auto& step : *run.steps) {
             Json json = explicit_step(step);
             if (!step.in_par || in_par_)
@@ -111,12 +116,15 @@ Json document(const Algorithm& algorithm) {
     json["baton"] = "algorithm/1";
     json["name"] = algorithm.name;
     json["collective"] = collective_json(algorithm.collective);
-    if (algorithm.chunks_expression.present()) json["collective"]["chunks"] = value(algorithm.chunks_expression);
+    if (algorithm.chunks_expression.present())
+        json["collective"]["chunks"] = value(algorithm.chunks_expression);
     if (!algorithm.params.empty()) json["params"] = algorithm.params;
     for (std::size_t i = 0; i < algorithm.requirements.size(); ++i) {
         const bool words = i < algorithm.requirement_words.size() && !algorithm.requirement_words[i].empty();
         Json that = value(algorithm.requirements[i]);
-        json["requires"].push_back(words ? Json{{"that", std::move(that)}, {"words", algorithm.requirement_words[i]}} : std::move(that));
+        json["requires"].push_back(
+            words ? Json{{"that", std::move(that)}, {"words", algorithm.requirement_words[i]}}
+                  : std::move(that));
     }
     if (!algorithm.over_positions && !algorithm.collective.groups.empty()) json["over"] = "ranks";
     if (!algorithm.switch_groups.empty()) json["switch_groups"] = algorithm.switch_groups;
@@ -138,7 +146,8 @@ std::string to_json(const Algorithm& algorithm) {
             continue;
         }
         text += "[";
-        for (std::size_t i = 0; i < it->size(); ++i) text += (i == 0 ? "\n  " : ",\n  ") + spaced_json((*it)[i]);
+        for (std::size_t i = 0; i < it->size(); ++i)
+            text += (i == 0 ? "\n  " : ",\n  ") + spaced_json((*it)[i]);
         text += "]";
     }
     return text + "}\n";

@@ -2,9 +2,9 @@
 
 #include <baton/base/error.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 
 namespace baton::ir {
 namespace {
@@ -40,9 +40,11 @@ void check_groups(const Collective& c, const std::string& where) {
         if (c.groups[g].empty()) throw input_error(fmt::format("group {} is empty", g), where);
         for (const int rank : c.groups[g]) {
             if (rank < 0 || rank >= c.ranks)
-                throw input_error(fmt::format("group {} names rank {}, but there are {} ranks", g, rank, c.ranks), where);
+                throw input_error(
+                    fmt::format("group {} names rank {}, but there are {} ranks", g, rank, c.ranks), where);
             if (seen[static_cast<std::size_t>(rank)])
-                throw input_error(fmt::format("rank {} is in two groups", rank), where, "groups must be disjoint");
+                throw input_error(fmt::format("rank {} is in two groups", rank), where,
+                                  "groups must be disjoint");
             seen[static_cast<std::size_t>(rank)] = true;
         }
     }
@@ -50,35 +52,44 @@ void check_groups(const Collective& c, const std::string& where) {
 
 void check_custom(const Collective& c, const std::string& where) {
     if (!c.custom) throw input_error("a custom collective needs its input and output places", where);
-    if (!c.groups.empty()) throw input_error("a custom collective has no groups; list the places per rank", where);
+    if (!c.groups.empty())
+        throw input_error("a custom collective has no groups; list the places per rank", where);
     const auto ranks = static_cast<std::size_t>(c.ranks);
     if (c.custom->inputs.size() != ranks || c.custom->outputs.size() != ranks)
-        throw input_error(fmt::format("a custom collective of {} ranks needs {} lists of inputs and of outputs; got {} and {}",
-                                      ranks, ranks, c.custom->inputs.size(), c.custom->outputs.size()),
-                          where);
+        throw input_error(
+            fmt::format(
+                "a custom collective of {} ranks needs {} lists of inputs and of outputs; got {} and {}",
+                ranks, ranks, c.custom->inputs.size(), c.custom->outputs.size()),
+            where);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
         for (const auto& place : c.custom->inputs[rank]) {
-            if (place.chunk_class < 0 || place.chunk_class >= c.chunks || place.shard < 0 || place.shard >= kMaxChunks)
-                throw input_error(fmt::format("input place of rank {} has shard {} and class {}; shards are 0 and above, "
-                                              "classes below {}", rank, place.shard, place.chunk_class, c.chunks),
-                                  where);
+            if (place.chunk_class < 0 || place.chunk_class >= c.chunks || place.shard < 0 ||
+                place.shard >= kMaxChunks)
+                throw input_error(
+                    fmt::format("input place of rank {} has shard {} and class {}; shards are 0 and above, "
+                                "classes below {}",
+                                rank, place.shard, place.chunk_class, c.chunks),
+                    where);
         }
         for (const auto& place : c.custom->outputs[rank]) {
             if (place.chunk_class < 0 || place.chunk_class >= c.chunks)
-                throw input_error(fmt::format("output place of rank {} has class {}; classes are below {}", rank,
-                                              place.chunk_class, c.chunks),
+                throw input_error(fmt::format("output place of rank {} has class {}; classes are below {}",
+                                              rank, place.chunk_class, c.chunks),
                                   where);
             if (place.contributions.empty())
                 throw input_error(fmt::format("an output place of rank {} has no contribution", rank), where);
             for (std::size_t i = 0; i < place.contributions.size(); ++i) {
                 const auto& contribution = place.contributions[i];
                 if (contribution.rank < 0 || contribution.rank >= c.ranks)
-                    throw input_error(fmt::format("an output place of rank {} asks for rank {}, but there are {} ranks",
-                                                  rank, contribution.rank, c.ranks),
-                                      where);
+                    throw input_error(
+                        fmt::format("an output place of rank {} asks for rank {}, but there are {} ranks",
+                                    rank, contribution.rank, c.ranks),
+                        where);
                 if (i > 0 && !(place.contributions[i - 1] < contribution))
-                    throw input_error(fmt::format("contributions of an output place of rank {} must be sorted, each once", rank),
-                                      where);
+                    throw input_error(
+                        fmt::format("contributions of an output place of rank {} must be sorted, each once",
+                                    rank),
+                        where);
             }
         }
     }
@@ -125,9 +136,11 @@ void Collective::check(const std::string& where) const {
     for (int g = 0; g < group_count(); ++g) {
         const int n = group_size(g);
         if (has_root(kind) && (root < 0 || root >= n))
-            throw input_error(fmt::format("root {} is not a position of a group of {} ranks", root, n), where);
+            throw input_error(fmt::format("root {} is not a position of a group of {} ranks", root, n),
+                              where);
         if (kind == CollectiveKind::send_recv && (peer < -1 || peer >= n))
-            throw input_error(fmt::format("peer {} is not a position of a group of {} ranks", peer, n), where);
+            throw input_error(fmt::format("peer {} is not a position of a group of {} ranks", peer, n),
+                              where);
     }
     if (!weights.empty()) {
         if (static_cast<std::int64_t>(weights.size()) != chunks)
@@ -140,14 +153,16 @@ void Collective::check(const std::string& where) const {
     if (kind == CollectiveKind::custom)
         check_custom(*this, where);
     else if (custom)
-        throw input_error(fmt::format("places are listed for {}, but only custom takes them", to_string(kind)), where);
+        throw input_error(
+            fmt::format("places are listed for {}, but only custom takes them", to_string(kind)), where);
 }
 
 std::pair<int, int> Collective::position_of(int rank) const {
     if (groups.empty()) return {0, rank};
     for (std::size_t g = 0; g < groups.size(); ++g) {
         const auto found = std::find(groups[g].begin(), groups[g].end(), rank);
-        if (found != groups[g].end()) return {static_cast<int>(g), static_cast<int>(found - groups[g].begin())};
+        if (found != groups[g].end())
+            return {static_cast<int>(g), static_cast<int>(found - groups[g].begin())};
     }
     return {-1, -1};
 }
@@ -179,12 +194,14 @@ std::int64_t Collective::places(int rank, Buffer buffer) const {
 }
 
 InputPlace Collective::input(int rank, std::int64_t index) const {
-    if (kind == CollectiveKind::custom) return custom->inputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
+    if (kind == CollectiveKind::custom)
+        return custom->inputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
     return {index / chunks, index % chunks};
 }
 
 OutputPlace Collective::output(int rank, std::int64_t index) const {
-    if (kind == CollectiveKind::custom) return custom->outputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
+    if (kind == CollectiveKind::custom)
+        return custom->outputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)];
     OutputPlace place;
     place.chunk_class = index % chunks;
     const auto [group, position] = position_of(rank);
@@ -220,8 +237,9 @@ std::int64_t Collective::class_of(int rank, Buffer buffer, std::int64_t index) c
 
 std::int64_t Collective::shard_of(int rank, Buffer buffer, std::int64_t index) const {
     if (kind == CollectiveKind::custom)
-        return buffer == Buffer::input ? custom->inputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)].shard
-                                       : index;
+        return buffer == Buffer::input
+                   ? custom->inputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(index)].shard
+                   : index;
     return has_shards(kind) ? index / chunks : 0;
 }
 
@@ -268,7 +286,8 @@ std::int64_t Collective::input_alias(int rank, std::int64_t output_index) const 
 bool Collective::operator==(const Collective& other) const {
     const auto same_custom = [&] {
         if (!custom || !other.custom) return !custom && !other.custom;
-        if (custom->inputs != other.custom->inputs || custom->outputs.size() != other.custom->outputs.size()) return false;
+        if (custom->inputs != other.custom->inputs || custom->outputs.size() != other.custom->outputs.size())
+            return false;
         for (std::size_t r = 0; r < custom->outputs.size(); ++r) {
             const auto& a = custom->outputs[r];
             const auto& b = other.custom->outputs[r];
@@ -281,16 +300,17 @@ bool Collective::operator==(const Collective& other) const {
     };
     return kind == other.kind && ranks == other.ranks && chunks == other.chunks &&
            (!has_root(kind) || root == other.root) &&
-           (kind != CollectiveKind::send_recv || receiver() == other.receiver()) && weights == other.weights &&
-           groups == other.groups && same_custom();
+           (kind != CollectiveKind::send_recv || receiver() == other.receiver()) &&
+           weights == other.weights && groups == other.groups && same_custom();
 }
 
 std::string describe(const Collective& c) {
-    std::string text = fmt::format("{} of {} rank{}, {} chunk{}", to_string(c.kind), c.ranks, c.ranks == 1 ? "" : "s",
-                                   c.chunks, c.chunks == 1 ? "" : "s");
+    std::string text = fmt::format("{} of {} rank{}, {} chunk{}", to_string(c.kind), c.ranks,
+                                   c.ranks == 1 ? "" : "s", c.chunks, c.chunks == 1 ? "" : "s");
     if (has_root(c.kind) && c.root != 0) text += fmt::format(", root {}", c.root);
     if (c.kind == CollectiveKind::send_recv) text += fmt::format(", to {}", c.receiver());
-    if (!c.groups.empty()) text += fmt::format(", {} group{}", c.groups.size(), c.groups.size() == 1 ? "" : "s");
+    if (!c.groups.empty())
+        text += fmt::format(", {} group{}", c.groups.size(), c.groups.size() == 1 ? "" : "s");
     if (!c.weights.empty()) {
         text += ", weights";
         for (std::size_t k = 0; k < c.weights.size() && k < 8; ++k) text += fmt::format(" {}", c.weights[k]);

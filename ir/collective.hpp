@@ -1,4 +1,5 @@
-// What a schedule must achieve: the kind of collective, who takes part, and what stands where before and after.
+// What a schedule must achieve: the kind of collective, who takes part, and what stands where before and
+// after.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,16 @@ enum class Buffer : std::uint8_t { input, output, scratch };
 std::string_view to_string(Buffer buffer);
 
 enum class CollectiveKind : std::uint8_t {
-    broadcast, scatter, gather, all_gather, reduce, reduce_scatter, all_reduce, all_to_all, send_recv, custom
+    broadcast,
+    scatter,
+    gather,
+    all_gather,
+    reduce,
+    reduce_scatter,
+    all_reduce,
+    all_to_all,
+    send_recv,
+    custom
 };
 std::string_view to_string(CollectiveKind kind);
 /// Throws an input error that lists the kinds.
@@ -23,7 +33,8 @@ CollectiveKind parse_collective_kind(std::string_view name, const std::string& w
 /// All nine standard kinds, without `custom`.
 const std::vector<CollectiveKind>& standard_kinds();
 
-/// Kinds whose buffers are made of one shard per rank; `chunks` then divides one shard, else the whole buffer.
+/// Kinds whose buffers are made of one shard per rank; `chunks` then divides one shard, else the whole
+/// buffer.
 bool has_shards(CollectiveKind kind);
 /// Kinds that combine values with an operator.
 bool reduces(CollectiveKind kind);
@@ -36,7 +47,8 @@ struct InputPlace {
     bool operator==(const InputPlace&) const = default;
 };
 
-/// The input value of `shard` at rank `rank` (a communicator rank), in the class of the place that asks for it.
+/// The input value of `shard` at rank `rank` (a communicator rank), in the class of the place that asks for
+/// it.
 struct Contribution {
     int rank = 0;
     std::int64_t shard = 0;
@@ -55,8 +67,8 @@ struct CustomPlaces {
     std::vector<std::vector<OutputPlace>> outputs;  ///< [rank][output index]
 };
 
-/// One collective on a communicator of `ranks` ranks. Place numbering, with N = size of a group, C = chunks, p = the
-/// rank's position in its group:
+/// One collective on a communicator of `ranks` ranks. Place numbering, with N = size of a group, C = chunks,
+/// p = the rank's position in its group:
 ///   broadcast       input C (root only)    output C
 ///   reduce          input C                output C (root only)
 ///   all_reduce      input C                output C
@@ -69,11 +81,11 @@ struct CustomPlaces {
 /// Place s*C+k is class k of shard s. Ranks in no group are relays: they own scratch only.
 struct Collective {
     CollectiveKind kind = CollectiveKind::all_reduce;
-    int ranks = 1;                       ///< of the communicator, relays included
-    std::int64_t chunks = 1;             ///< classes per shard (C)
-    int root = 0;                        ///< position in each group
-    int peer = -1;                       ///< send_recv: position of the receiver; -1 = (root + 1) mod N
-    std::vector<std::int64_t> weights;   ///< per class, each >= 1; empty = all 1. Size C otherwise
+    int ranks = 1;                         ///< of the communicator, relays included
+    std::int64_t chunks = 1;               ///< classes per shard (C)
+    int root = 0;                          ///< position in each group
+    int peer = -1;                         ///< send_recv: position of the receiver; -1 = (root + 1) mod N
+    std::vector<std::int64_t> weights;     ///< per class, each >= 1; empty = all 1. Size C otherwise
     std::vector<std::vector<int>> groups;  ///< disjoint rank lists; empty = one group of all ranks in order
     std::shared_ptr<const CustomPlaces> custom;  ///< for kind `custom`
 
@@ -83,7 +95,9 @@ struct Collective {
 
     int group_count() const { return groups.empty() ? 1 : static_cast<int>(groups.size()); }
     /// Size of group g.
-    int group_size(int group = 0) const { return groups.empty() ? ranks : static_cast<int>(groups[group].size()); }
+    int group_size(int group = 0) const {
+        return groups.empty() ? ranks : static_cast<int>(groups[group].size());
+    }
     /// Communicator rank of a position of a group.
     int rank_at(int group, int position) const { return groups.empty() ? position : groups[group][position]; }
     /// (group, position) of a rank; {-1, -1} for a relay. O(1) without groups, else O(ranks).
@@ -120,9 +134,10 @@ struct ElementRange {
     bool operator==(const ElementRange&) const = default;
 };
 
-/// Cuts a shard of `count` elements into classes by weight, on boundaries of 16 bytes (`unit` = elements per 16
-/// bytes). With W the sum of weights, W_k prefix sums, U = ceil(count/unit) = qW + m: class k covers elements from
-/// min(count, unit*(q*W_k + min(W_k, m))) to the same at k+1. Any count works, also fewer elements than classes.
+/// Cuts a shard of `count` elements into classes by weight, on boundaries of 16 bytes (`unit` = elements per
+/// 16 bytes). With W the sum of weights, W_k prefix sums, U = ceil(count/unit) = qW + m: class k covers
+/// elements from min(count, unit*(q*W_k + min(W_k, m))) to the same at k+1. Any count works, also fewer
+/// elements than classes.
 class Partition {
 public:
     Partition(const Collective& collective, std::int64_t count, std::int64_t unit);

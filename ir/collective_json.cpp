@@ -23,8 +23,9 @@ std::shared_ptr<const CustomPlaces> read_places(const JsonReader& value) {
             output.chunk_class = place.at("class").integer(0);
             for (const auto& source : place.at("from").elements()) {
                 if (!source.is_array() || source.size() != 2) throw source.error("expected [rank, shard]");
-                output.contributions.push_back({static_cast<int>(source.at(std::size_t{0}).integer(0, INT32_MAX)),
-                                                source.at(1).integer(0, INT32_MAX)});
+                output.contributions.push_back(
+                    {static_cast<int>(source.at(std::size_t{0}).integer(0, INT32_MAX)),
+                     source.at(1).integer(0, INT32_MAX)});
             }
             places->outputs.back().push_back(std::move(output));
         }
@@ -35,14 +36,16 @@ std::shared_ptr<const CustomPlaces> read_places(const JsonReader& value) {
 }  // namespace
 
 int read_collective(const JsonReader& value, std::optional<int> ranks, std::optional<int> root,
-                    const std::map<std::string, std::int64_t>& params, Collective& collective, Expression& chunks) {
+                    const std::map<std::string, std::int64_t>& params, Collective& collective,
+                    Expression& chunks) {
     if (!value.is_object()) throw value.error("expected a collective, an object");
     value.only_keys({"kind", "ranks", "chunks", "root", "peer", "weights", "groups", "inputs", "outputs"});
     const auto kind = value.at("kind");
     collective.kind = parse_collective_kind(kind.string(), kind.where());
     int written_for = 0;
     if (const auto given = value.find("ranks")) written_for = static_cast<int>(given->integer(1, 1 << 20));
-    if (!ranks && written_for == 0) throw value.error("the number of ranks is missing", "name it in the file, or where it is loaded");
+    if (!ranks && written_for == 0)
+        throw value.error("the number of ranks is missing", "name it in the file, or where it is loaded");
     collective.ranks = ranks ? *ranks : written_for;
     if (const auto groups = value.find("groups"))
         for (const auto& group : groups->elements()) {
@@ -71,7 +74,8 @@ int read_collective(const JsonReader& value, std::optional<int> ranks, std::opti
         throw value.error(fmt::format("root {} of {} ranks", root_position, collective.ranks));
     collective.root = static_cast<int>(root_position);
     bindings.values.emplace_back("root", root_position);
-    if (const auto peer = value.find("peer")) collective.peer = static_cast<int>(peer->integer(-1, collective.ranks - 1));
+    if (const auto peer = value.find("peer"))
+        collective.peer = static_cast<int>(peer->integer(-1, collective.ranks - 1));
     if (const auto given = value.find("chunks")) collective.chunks = number(*given, chunks);
     if (const auto weights = value.find("weights"))
         for (const auto& weight : weights->elements()) collective.weights.push_back(weight.integer(1));

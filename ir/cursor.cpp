@@ -3,8 +3,8 @@
 #include <baton/ir/algorithm.hpp>
 #include <baton/ir/loop_program.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace baton::ir {
 namespace {
@@ -23,7 +23,7 @@ struct StepCursor::State {
     int pc = 0;
     int only_position = -1;  // of `only_rank` in this group; -1 when it is not in it
     bool in_par = false, par_first = false;
-    std::int64_t idle = 0;   // loop iterations since the last step
+    std::int64_t idle = 0;  // loop iterations since the last step
     std::int64_t emitted = 0;
     std::int64_t last_position = -1;
 
@@ -75,12 +75,14 @@ struct StepCursor::State {
         if (position < 0 || position >= positions())
             throw input_error(fmt::format("{} is rank {}, but there are {}{}", end, position, positions(),
                                           maps_positions() ? " positions" : " ranks"));
-        return maps_positions() ? algorithm.collective.rank_at(group, static_cast<int>(position)) : static_cast<int>(position);
+        return maps_positions() ? algorithm.collective.rank_at(group, static_cast<int>(position))
+                                : static_cast<int>(position);
     }
 
     static std::int32_t index_of(std::int64_t index, std::int64_t chunks, const char* end) {
         if (index < 0 || index + chunks > kMaxIndex)
-            throw input_error(fmt::format("{} index {} with {} chunks is outside 0..2^31-1", end, index, chunks));
+            throw input_error(
+                fmt::format("{} index {} with {} chunks is outside 0..2^31-1", end, index, chunks));
         return static_cast<std::int32_t>(index);
     }
 
@@ -96,7 +98,8 @@ struct StepCursor::State {
         }
         const std::int64_t chunks = t.operands[4] < 0 ? 1 : value(t.operands[4]);
         if (chunks == 0) return false;
-        if (chunks < 0 || chunks >= kMaxIndex) throw input_error(fmt::format("{} chunks", chunks), {}, "chunks are 0 to 2^31-1");
+        if (chunks < 0 || chunks >= kMaxIndex)
+            throw input_error(fmt::format("{} chunks", chunks), {}, "chunks are 0 to 2^31-1");
         const auto& source = *t.step;
         step = Step{};
         step.op = source.op;
@@ -118,13 +121,15 @@ struct StepCursor::State {
         step.dst_index = index_of(value(t.operands[3]), chunks, "destination");
         if (t.operands[5] >= 0) {
             const std::int64_t channel = value(t.operands[5]);
-            if (channel < -1 || channel > INT16_MAX) throw input_error(fmt::format("channel {} is outside 0..{}", channel, INT16_MAX));
+            if (channel < -1 || channel > INT16_MAX)
+                throw input_error(fmt::format("channel {} is outside 0..{}", channel, INT16_MAX));
             step.channel = static_cast<std::int16_t>(channel);
         }
         const bool same = step.src_rank == step.dst_rank;
         if (!step.crosses() && !same)
-            throw input_error(fmt::format("{} between ranks {} and {}", to_string(step.op), step.src_rank, step.dst_rank), {},
-                              "copy and reduce stay on one rank; use send or send_reduce");
+            throw input_error(
+                fmt::format("{} between ranks {} and {}", to_string(step.op), step.src_rank, step.dst_rank),
+                {}, "copy and reduce stay on one rank; use send or send_reduce");
         if (same && step.op == StepOp::send) step.op = StepOp::copy;
         if (same && step.op == StepOp::send_reduce) step.op = StepOp::reduce;
         return true;
@@ -132,7 +137,8 @@ struct StepCursor::State {
 
     bool concerns(const Step& step) const {
         if (only_rank < 0 || step.src_rank == only_rank) return true;
-        if (step.op != StepOp::multicast && step.op != StepOp::switch_reduce) return step.dst_rank == only_rank;
+        if (step.op != StepOp::multicast && step.op != StepOp::switch_reduce)
+            return step.dst_rank == only_rank;
         const auto& members = algorithm.switch_groups[static_cast<std::size_t>(step.dst_rank)];
         return std::find(members.begin(), members.end(), only_rank) != members.end();
     }
@@ -150,10 +156,12 @@ struct StepCursor::State {
     bool invert() {
         const auto& t = *current;
         candidates.clear();
-        if (!t.always_emits || t.step->op == StepOp::multicast || t.step->op == StepOp::switch_reduce) return false;
+        if (!t.always_emits || t.step->op == StepOp::multicast || t.step->op == StepOp::switch_reduce)
+            return false;
         if (only_position < 0) return true;
         const std::int64_t n = positions();
-        for (const auto& [form, operand] : {std::pair{t.source, t.operands[0]}, std::pair{t.destination, t.operands[2]}}) {
+        for (const auto& [form, operand] :
+             {std::pair{t.source, t.operands[0]}, std::pair{t.destination, t.operands[2]}}) {
             std::int64_t found = -1;
             slots[kSlotR] = 0;
             switch (form.kind) {
@@ -174,8 +182,10 @@ struct StepCursor::State {
             if (value(operand) == only_position) candidates.push_back(found);
         }
         if (candidates.size() == 2) {
-            if (candidates[0] == candidates[1]) candidates.pop_back();
-            else if (candidates[0] > candidates[1]) std::swap(candidates[0], candidates[1]);
+            if (candidates[0] == candidates[1])
+                candidates.pop_back();
+            else if (candidates[0] > candidates[1])
+                std::swap(candidates[0], candidates[1]);
         }
         return true;
     }
@@ -244,8 +254,8 @@ struct StepCursor::State {
         variable = instruction.multiply ? variable * instruction.multiply : variable + instruction.add;
         pc = instruction.target;
         if (++idle > kIterationBudget)
-            throw input_error(fmt::format("more than {} loop iterations without a step", kIterationBudget), instruction.place,
-                              "bring the bounds of the loops down");
+            throw input_error(fmt::format("more than {} loop iterations without a step", kIterationBudget),
+                              instruction.place, "bring the bounds of the loops down");
     }
 
     bool next(Step& step) {

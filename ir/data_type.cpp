@@ -37,7 +37,8 @@ constexpr std::array<Facts, 16> kFacts = {{
 
 const Facts& facts(DataType type) {
     const auto number = static_cast<std::size_t>(type);
-    if (number >= kFacts.size()) throw input_error("there is no data type with number " + std::to_string(number));
+    if (number >= kFacts.size())
+        throw input_error("there is no data type with number " + std::to_string(number));
     return kFacts[number];
 }
 
@@ -59,7 +60,8 @@ DataType parse_data_type(std::string_view name, const std::string& where) {
         if (kFacts[i].name == name) return static_cast<DataType>(i);
     std::string names;
     for (const Facts& each : kFacts) names += (names.empty() ? "" : " ") + std::string(each.name);
-    throw input_error("'" + std::string(name.substr(0, 64)) + "' is not a data type", where, "use one of: " + names);
+    throw input_error("'" + std::string(name.substr(0, 64)) + "' is not a data type", where,
+                      "use one of: " + names);
 }
 
 bool is_data_type(int value) { return value >= 0 && value < static_cast<int>(kFacts.size()); }

@@ -10,14 +10,27 @@ namespace baton::ir {
 
 /// Element types. The values are part of the C API and never change; files use names.
 ///
-/// f16 is IEEE binary16; bf16 the upper half of binary32; f8e4m3 and f8e5m2 are the OCP 8-bit formats (e4m3: no
-/// infinity, largest finite 448, NaN 0x7f and 0xff; e5m2: IEEE-like, largest finite 57344). The pairs serve maxloc and
-/// minloc: a value, then an i32 index, in the layout of the C struct {value; int32_t index;}, padded to a multiple of
-/// the value's size.
+/// f16 is IEEE binary16; bf16 the upper half of binary32; f8e4m3 and f8e5m2 are the OCP 8-bit formats (e4m3:
+/// no infinity, largest finite 448, NaN 0x7f and 0xff; e5m2: IEEE-like, largest finite 57344). The pairs
+/// serve maxloc and minloc: a value, then an i32 index, in the layout of the C struct {value; int32_t
+/// index;}, padded to a multiple of the value's size.
 enum class DataType : std::uint8_t {
-    i8 = 0, u8 = 1, i32 = 2, u32 = 3, i64 = 4, u64 = 5,
-    f16 = 6, bf16 = 7, f32 = 8, f64 = 9, f8e4m3 = 10, f8e5m2 = 11,
-    f32_i32 = 12, f64_i32 = 13, i32_i32 = 14, i64_i32 = 15,
+    i8 = 0,
+    u8 = 1,
+    i32 = 2,
+    u32 = 3,
+    i64 = 4,
+    u64 = 5,
+    f16 = 6,
+    bf16 = 7,
+    f32 = 8,
+    f64 = 9,
+    f8e4m3 = 10,
+    f8e5m2 = 11,
+    f32_i32 = 12,
+    f64_i32 = 13,
+    i32_i32 = 14,
+    i64_i32 = 15,
 };
 
 /// All types, in the order of their values.

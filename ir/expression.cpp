@@ -3,9 +3,9 @@
 #include <baton/base/error.hpp>
 #include <baton/ir/expression_node.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <bit>
-#include <fmt/format.h>
 
 namespace baton::ir {
 namespace {
@@ -45,7 +45,8 @@ std::int64_t evaluate_node(const Node& node, const Bindings& bindings) {
             return *value;
         }
         case ExpressionOp::select:
-            return evaluate_node(*node.arguments[evaluate_node(*node.arguments[0], bindings) != 0 ? 1 : 2], bindings);
+            return evaluate_node(*node.arguments[evaluate_node(*node.arguments[0], bindings) != 0 ? 1 : 2],
+                                 bindings);
         default: break;
     }
     const std::int64_t a = evaluate_node(*node.arguments[0], bindings);
@@ -144,7 +145,8 @@ void print(const Node& node, int context, std::string& out) {
     if (wrap) out += "(";
     if (argument_count(node.op) == 1) {
         out += text;
-        // "--5" would read as a decrement to people, and "-5" of a literal folds: keep the tree with parentheses.
+        // "--5" would read as a decrement to people, and "-5" of a literal folds: keep the tree with
+        // parentheses.
         print(*node.arguments[0], node.op == ExpressionOp::negate ? 10 : precedence, out);
     } else {
         const bool comparison = precedence == 5;
@@ -246,12 +248,14 @@ PositionForm Expression::position_form() const {
     if (linear->op == ExpressionOp::modulo && linear->arguments[1]->op == ExpressionOp::name &&
         linear->arguments[1]->name == "N")
         linear = linear->arguments[0].get();
-    if (const auto sign = coefficient(*linear); sign && (*sign == 1 || *sign == -1)) return {Kind::affine_mod, *sign};
+    if (const auto sign = coefficient(*linear); sign && (*sign == 1 || *sign == -1))
+        return {Kind::affine_mod, *sign};
     if (node_->op == ExpressionOp::bit_xor)
         for (const int side : {0, 1}) {
             const auto& position = *node_->arguments[static_cast<std::size_t>(side)];
             const auto& mask = *node_->arguments[static_cast<std::size_t>(1 - side)];
-            if (position.op == ExpressionOp::name && position.name == "r" && !uses_name(mask, "r")) return {Kind::xor_mask, 1};
+            if (position.op == ExpressionOp::name && position.name == "r" && !uses_name(mask, "r"))
+                return {Kind::xor_mask, 1};
         }
     return {Kind::other, 1};
 }

@@ -20,21 +20,23 @@ struct Bindings {
 struct PositionForm {
     enum class Kind : std::uint8_t {
         constant,    ///< does not contain r
-        affine_mod,  ///< (sign*r + offset) mod N, or sign*r + offset: the r that gives p is sign*(p - offset) mod N if any
+        affine_mod,  ///< (sign*r + offset) mod N, or sign*r + offset: the r that gives p is sign*(p - offset)
+                     ///< mod N if any
         xor_mask,    ///< r xor mask
         other,       ///< needs a table
     } kind = Kind::other;
     int sign = 1;
 };
 
-/// A parsed expression; cheap to copy. 64-bit integers; + - * / mod (floored), << >>, and or xor (of bits, so that
-/// they serve as masks and on 0/1), not (1 for 0, else 0), comparisons (< <= > >= == !=, giving 0 or 1), select(c, a, b)
-/// which evaluates only the branch it takes, min, max, ilog2, pow2floor, parentheses. `and` leaves its right side alone
-/// when its left is 0. Precedence, from loose to tight: or, xor, and, not, comparisons, shifts, + -, * / mod, unary -.
+/// A parsed expression; cheap to copy. 64-bit integers; + - * / mod (floored), << >>, and or xor (of bits, so
+/// that they serve as masks and on 0/1), not (1 for 0, else 0), comparisons (< <= > >= == !=, giving 0 or 1),
+/// select(c, a, b) which evaluates only the branch it takes, min, max, ilog2, pow2floor, parentheses. `and`
+/// leaves its right side alone when its left is 0. Precedence, from loose to tight: or, xor, and, not,
+/// comparisons, shifts, + -, * / mod, unary -.
 class Expression {
 public:
-    Expression() = default;               ///< empty: `present` is false
-    Expression(std::int64_t value);       // NOLINT: implicit on purpose
+    Expression() = default;          ///< empty: `present` is false
+    Expression(std::int64_t value);  // NOLINT: implicit on purpose
     /// Throws an input error with the column of the fault. At most 4096 characters and 64 levels.
     static Expression parse(std::string_view text, const std::string& where = {});
 

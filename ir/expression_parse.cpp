@@ -2,9 +2,9 @@
 #include <baton/base/error.hpp>
 #include <baton/ir/expression_node.hpp>
 
+#include <fmt/format.h>
 #include <array>
 #include <cctype>
-#include <fmt/format.h>
 
 namespace baton::ir {
 namespace {
@@ -54,7 +54,8 @@ public:
 
     NodePtr parse() {
         if (text_.size() > kMaxLength)
-            throw input_error(fmt::format("expression of {} characters; at most {}", text_.size(), kMaxLength), where_);
+            throw input_error(
+                fmt::format("expression of {} characters; at most {}", text_.size(), kMaxLength), where_);
         NodePtr node = logic_or();
         skip_blanks();
         if (at_ < text_.size()) {
@@ -67,15 +68,16 @@ public:
 private:
     struct Depth {
         explicit Depth(Parser& parser) : parser_(parser) {
-            if (++parser.depth_ > kMaxDepth) throw parser.fault(fmt::format("more than {} levels of nesting", kMaxDepth));
+            if (++parser.depth_ > kMaxDepth)
+                throw parser.fault(fmt::format("more than {} levels of nesting", kMaxDepth));
         }
         ~Depth() { --parser_.depth_; }
         Parser& parser_;
     };
 
     Error fault(std::string what, std::string remedy = {}) const {
-        return input_error(fmt::format("{} at column {} of \"{}\"", what, at_ + 1, text_.substr(0, 80)), where_,
-                           std::move(remedy));
+        return input_error(fmt::format("{} at column {} of \"{}\"", what, at_ + 1, text_.substr(0, 80)),
+                           where_, std::move(remedy));
     }
 
     void skip_blanks() {
@@ -150,7 +152,8 @@ private:
             if (!accept(word.text)) continue;
             left = make(word.op, left, shifts());
             for (const auto& second : kComparisons)
-                if (accept(second.text)) throw fault("comparisons do not chain", "join two of them with \"and\"");
+                if (accept(second.text))
+                    throw fault("comparisons do not chain", "join two of them with \"and\"");
             break;
         }
         return left;
@@ -196,7 +199,8 @@ private:
         at_ += name.size();
         skip_blanks();
         if (at_ < text_.size() && text_[at_] == '(')
-            throw fault(fmt::format("unknown function \"{}\"", name), "known: select, min, max, ilog2, pow2floor");
+            throw fault(fmt::format("unknown function \"{}\"", name),
+                        "known: select, min, max, ilog2, pow2floor");
         auto node = std::make_shared<Node>();
         node->op = ExpressionOp::name;
         node->name = name;

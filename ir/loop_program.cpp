@@ -2,8 +2,8 @@
 
 #include <baton/base/error.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <set>
 
 namespace baton::ir {
@@ -26,7 +26,10 @@ public:
     LoopProgram run() {
         const auto& c = algorithm_.collective;
         program_.slots = {0, 0, c.chunks, c.root};
-        scope_ = {{"r", kSlotR, true, {}}, {"N", kSlotN, false, {}}, {"C", kSlotC, false, {}}, {"root", kSlotRoot, false, {}}};
+        scope_ = {{"r", kSlotR, true, {}},
+                  {"N", kSlotN, false, {}},
+                  {"C", kSlotC, false, {}},
+                  {"root", kSlotRoot, false, {}}};
         for (const auto& [name, value] : algorithm_.params) {
             check_new_name(name, "/params/" + name);
             scope_.push_back({name, new_slot(), false, {}});
@@ -62,9 +65,11 @@ private:
     void check_new_name(const std::string& name, const std::string& place) const {
         const auto named = Expression::parse(name, place);
         if (named.names().size() != 1 || named.names()[0] != name)
-            throw input_error(fmt::format("\"{}\" is not a name", name), place, "letters, digits and _, not first a digit");
+            throw input_error(fmt::format("\"{}\" is not a name", name), place,
+                              "letters, digits and _, not first a digit");
         for (const char* reserved : {"r", "N", "C", "root"})
-            if (name == reserved) throw input_error(fmt::format("the name \"{}\" is taken by the format", name), place);
+            if (name == reserved)
+                throw input_error(fmt::format("the name \"{}\" is taken by the format", name), place);
     }
 
     int expression(const Expression& source, const std::string& place, Use& use) {
@@ -75,12 +80,14 @@ private:
         return static_cast<int>(program_.expressions.size()) - 1;
     }
 
-    int compile_node(const Expression::Node& node, const std::string& place, Use& use, CompiledExpression& out) {
+    int compile_node(const Expression::Node& node, const std::string& place, Use& use,
+                     CompiledExpression& out) {
         CompiledExpression::Node compiled;
         compiled.op = node.op;
         compiled.value = node.value;
         if (node.op == ExpressionOp::name) {
-            const auto found = std::find_if(scope_.rbegin(), scope_.rend(), [&](const Name& n) { return n.name == node.name; });
+            const auto found = std::find_if(scope_.rbegin(), scope_.rend(),
+                                            [&](const Name& n) { return n.name == node.name; });
             if (found == scope_.rend()) throw unknown_name(node.name, place);
             compiled.arguments[0] = found->slot;
             use.slots.insert(found->slot);
@@ -111,7 +118,8 @@ private:
     }
 
     void body(const Body& items, const std::string& place, int depth) {
-        if (depth > kMaxBodyDepth) throw input_error(fmt::format("more than {} levels of loops", kMaxBodyDepth), place);
+        if (depth > kMaxBodyDepth)
+            throw input_error(fmt::format("more than {} levels of loops", kMaxBodyDepth), place);
         const std::size_t names = scope_.size(), preludes = prelude_.size();
         for (const auto& entry : items) {
             const std::string at_item = fmt::format("{}/{}", place, entry.line);
@@ -126,8 +134,8 @@ private:
         out.step = &step;
         out.place = place;
         std::array<Use, 6> uses;
-        const std::array<const Expression*, 6> sources{&step.src_rank, &step.src_index, &step.dst_rank,
-                                                       &step.dst_index, &step.chunks, &step.channel};
+        const std::array<const Expression*, 6> sources{&step.src_rank,  &step.src_index, &step.dst_rank,
+                                                       &step.dst_index, &step.chunks,    &step.channel};
         Use all;
         for (std::size_t i = 0; i < 6; ++i) {
             out.operands[i] = -1;
@@ -139,12 +147,14 @@ private:
         const std::size_t preludes = prelude_.size();
         if (step.condition) guard(*step.condition, place);
         out.prelude = needed_prelude(all.slots);
-        const bool guarded = std::any_of(prelude_.begin(), prelude_.end(), [](const auto& p) { return p.slot < 0; });
+        const bool guarded =
+            std::any_of(prelude_.begin(), prelude_.end(), [](const auto& p) { return p.slot < 0; });
         prelude_.resize(preludes);
         out.per_position = all.position || guarded;
         const int chunks = out.operands[4];
-        out.always_emits = !guarded && (chunks < 0 || (program_.expressions[static_cast<std::size_t>(chunks)].is_literal() &&
-                                                       program_.value(chunks, nullptr) > 0));
+        out.always_emits =
+            !guarded && (chunks < 0 || (program_.expressions[static_cast<std::size_t>(chunks)].is_literal() &&
+                                        program_.value(chunks, nullptr) > 0));
         counts_by(uses[4]);
         out.source = uses[0].position_by_let ? PositionForm{} : step.src_rank.position_form();
         out.destination = uses[2].position_by_let ? PositionForm{} : step.dst_rank.position_form();
@@ -332,10 +342,13 @@ public:
                     add(total, loop(instruction, pc));
                     pc = instruction.target;
                     break;
-                case LoopProgram::Code::step: add(total, step(program_.templates[static_cast<std::size_t>(instruction.index)])); break;
+                case LoopProgram::Code::step:
+                    add(total, step(program_.templates[static_cast<std::size_t>(instruction.index)]));
+                    break;
                 case LoopProgram::Code::explicit_steps:
                     if (first_group_)
-                        add(total, static_cast<std::int64_t>(program_.runs[static_cast<std::size_t>(instruction.index)]->size()));
+                        add(total, static_cast<std::int64_t>(
+                                       program_.runs[static_cast<std::size_t>(instruction.index)]->size()));
                     break;
                 default: break;
             }
@@ -357,8 +370,9 @@ private:
     void spend(std::int64_t amount, const std::string& place) {
         budget_ -= amount;
         if (budget_ < 0)
-            throw input_error(fmt::format("more than {} loop iterations to count the steps", kIterationBudget), place,
-                              "bring the bounds of the loops down");
+            throw input_error(
+                fmt::format("more than {} loop iterations to count the steps", kIterationBudget), place,
+                "bring the bounds of the loops down");
     }
 
     std::int64_t loop(const LoopProgram::Instruction& head, int body) {
@@ -403,7 +417,8 @@ private:
                         break;
                     }
                 }
-                if (holds && (step.operands[4] < 0 || program_.value(step.operands[4], slots_.data()) != 0)) ++total;
+                if (holds && (step.operands[4] < 0 || program_.value(step.operands[4], slots_.data()) != 0))
+                    ++total;
             }
         } catch (const Error& error) {
             throw input_error(error.message(), step.place, error.remedy());
@@ -421,7 +436,9 @@ private:
 }  // namespace
 
 std::int64_t CompiledExpression::evaluate(const Node& node, const std::int64_t* slots) const {
-    const auto child = [&](std::size_t i) { return evaluate(nodes[static_cast<std::size_t>(node.arguments[i])], slots); };
+    const auto child = [&](std::size_t i) {
+        return evaluate(nodes[static_cast<std::size_t>(node.arguments[i])], slots);
+    };
     switch (node.op) {
         case ExpressionOp::literal: return node.value;
         case ExpressionOp::name: return slots[node.arguments[0]];
@@ -436,15 +453,19 @@ std::int64_t CompiledExpression::evaluate(const Node& node, const std::int64_t* 
 std::int64_t LoopProgram::iterations(const Instruction& loop, std::int64_t from, std::int64_t to) {
     if (loop.multiply != 0) {
         if (from >= to) return 0;
-        if (from < 1) throw input_error(fmt::format("a loop that multiplies from {} never ends", from), loop.place, "start at 1 or more");
+        if (from < 1)
+            throw input_error(fmt::format("a loop that multiplies from {} never ends", from), loop.place,
+                              "start at 1 or more");
         std::int64_t times = 0;
         for (std::int64_t value = from; value < to; ++times)
             if (__builtin_mul_overflow(value, loop.multiply, &value)) return times + 1;
         return times;
     }
     if (loop.add > 0 ? from >= to : from <= to) return 0;
-    const auto low = static_cast<std::uint64_t>(loop.add > 0 ? from : to), high = static_cast<std::uint64_t>(loop.add > 0 ? to : from);
-    const auto stride = loop.add > 0 ? static_cast<std::uint64_t>(loop.add) : 0 - static_cast<std::uint64_t>(loop.add);
+    const auto low = static_cast<std::uint64_t>(loop.add > 0 ? from : to),
+               high = static_cast<std::uint64_t>(loop.add > 0 ? to : from);
+    const auto stride =
+        loop.add > 0 ? static_cast<std::uint64_t>(loop.add) : 0 - static_cast<std::uint64_t>(loop.add);
     const std::uint64_t distance = high - low;
     const std::uint64_t times = distance / stride + (distance % stride != 0);
     return times > static_cast<std::uint64_t>(INT64_MAX) ? INT64_MAX : static_cast<std::int64_t>(times);

@@ -32,22 +32,34 @@ private:
 enum FixedSlot : int { kSlotR = 0, kSlotN = 1, kSlotC = 2, kSlotRoot = 3, kFixedSlots = 4 };
 
 struct LoopProgram {
-    /// Before the operands of a template are evaluated at a position: a let that depends on `r` (slot >= 0), or a
-    /// condition that must hold (slot < 0).
+    /// Before the operands of a template are evaluated at a position: a let that depends on `r` (slot >= 0),
+    /// or a condition that must hold (slot < 0).
     struct Prelude {
         int slot = -1;
         int expression = -1;
     };
     struct Template {
         const StepTemplate* step = nullptr;
-        std::array<int, 6> operands{};  ///< src_rank, src_index, dst_rank, dst_index, chunks, channel; -1 = default
+        std::array<int, 6>
+            operands{};  ///< src_rank, src_index, dst_rank, dst_index, chunks, channel; -1 = default
         std::vector<Prelude> prelude;
-        bool per_position = false;   ///< stands for all positions
-        bool always_emits = false;   ///< no condition, and a literal number of chunks above zero
+        bool per_position = false;  ///< stands for all positions
+        bool always_emits = false;  ///< no condition, and a literal number of chunks above zero
         PositionForm source, destination;
-        std::string place;           ///< JSON pointer
+        std::string place;  ///< JSON pointer
     };
-    enum class Code : std::uint8_t { let, loop, next, branch, jump, par_begin, par_end, step, explicit_steps, stop };
+    enum class Code : std::uint8_t {
+        let,
+        loop,
+        next,
+        branch,
+        jump,
+        par_begin,
+        par_end,
+        step,
+        explicit_steps,
+        stop
+    };
     struct Instruction {
         Code code = Code::stop;
         int slot = -1;        ///< let, loop, next: the variable; the bound of a loop is in the slot after it
@@ -55,7 +67,7 @@ struct LoopProgram {
         int target = -1;      ///< loop: after the end; next: first of the body; branch, jump
         int index = -1;       ///< step: template; explicit_steps: run
         std::int64_t add = 1, multiply = 0;
-        bool uniform = false; ///< loop: every iteration has the same number of steps
+        bool uniform = false;  ///< loop: every iteration has the same number of steps
         std::string place;
     };
 
@@ -74,8 +86,8 @@ struct LoopProgram {
     std::int64_t count(std::int64_t size, bool first_group) const;
 };
 
-/// Compiles; throws an input error for unknown or reserved names, bounds that use `r`, nested par blocks and the like.
-/// The result points into the algorithm.
+/// Compiles; throws an input error for unknown or reserved names, bounds that use `r`, nested par blocks and
+/// the like. The result points into the algorithm.
 LoopProgram compile(const Algorithm& algorithm);
 
 /// Most loop iterations without a step, or spent on counting steps.

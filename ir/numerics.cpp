@@ -17,9 +17,9 @@ namespace {
 // The parameters of an IEEE-like binary format.
 struct Format {
     int exponent_bits, mantissa_bits;
-    double largest;    // finite
-    bool infinities;   // has them
-    bool saturates;    // stores the largest finite value instead of overflowing
+    double largest;   // finite
+    bool infinities;  // has them
+    bool saturates;   // stores the largest finite value instead of overflowing
     std::uint16_t nan;
     int bits() const { return 1 + exponent_bits + mantissa_bits; }
     int bias() const { return (1 << (exponent_bits - 1)) - 1; }
@@ -54,8 +54,10 @@ struct Pair {
     V value;
     std::int32_t index;
 };
-template <class T> inline constexpr bool is_pair_value = false;
-template <class V> inline constexpr bool is_pair_value<Pair<V>> = true;
+template <class T>
+inline constexpr bool is_pair_value = false;
+template <class V>
+inline constexpr bool is_pair_value<Pair<V>> = true;
 
 // Loads element i of an operand as the value that is computed with.
 template <class V>
@@ -99,8 +101,10 @@ void store_value(DataType type, void* data, std::int64_t i, V value) {
 
 template <class V>
 bool nan(V value) {
-    if constexpr (std::is_floating_point_v<V>) return std::isnan(value);
-    else return false;
+    if constexpr (std::is_floating_point_v<V>)
+        return std::isnan(value);
+    else
+        return false;
 }
 // a < b with -0 below +0; not for NaN.
 template <class V>
@@ -151,7 +155,8 @@ V combine(ReduceOp op, NanMode mode, V a, V b) {
                 default: break;
             }
         }
-        throw internal_error("operator " + std::string(to_string(op)) + " reached a type it has no meaning on");
+        throw internal_error("operator " + std::string(to_string(op)) +
+                             " reached a type it has no meaning on");
     }
 }
 
@@ -178,8 +183,8 @@ V complete(const ReduceRule& rule, V value) {
 }
 
 template <class V>
-void run(const ReduceRule& rule, std::span<const ConstOperand> sources, std::span<const MutableOperand> destinations,
-         std::int64_t count) {
+void run(const ReduceRule& rule, std::span<const ConstOperand> sources,
+         std::span<const MutableOperand> destinations, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
         V value = load_value<V>(sources[0].type, sources[0].data, i);
         for (std::size_t s = 1; s < sources.size(); ++s)
@@ -194,8 +199,8 @@ void check_types(const ReduceRule& rule, std::span<const Operand> operands, cons
     if (operands.empty()) throw input_error("a reduction has no " + std::string(role));
     for (const Operand& each : operands)
         if (each.type != rule.type && !(is_narrow_float(rule.type) && each.type == DataType::f32))
-            throw input_error("an operand of type " + std::string(to_string(each.type)) + " in a reduction of " +
-                              std::string(to_string(rule.type)));
+            throw input_error("an operand of type " + std::string(to_string(each.type)) +
+                              " in a reduction of " + std::string(to_string(rule.type)));
 }
 
 }  // namespace
@@ -213,7 +218,8 @@ float decode_narrow(DataType type, std::uint16_t code) {
     } else if (exponent == 0) {
         value = std::ldexp(mantissa, 1 - format.bias() - format.mantissa_bits);
     } else {
-        value = std::ldexp((1 << format.mantissa_bits) + mantissa, exponent - format.bias() - format.mantissa_bits);
+        value = std::ldexp((1 << format.mantissa_bits) + mantissa,
+                           exponent - format.bias() - format.mantissa_bits);
     }
     return static_cast<float>(negative ? -value : value);
 }
@@ -231,12 +237,14 @@ std::uint16_t encode_narrow(DataType type, float number) {
         const unsigned implicit = 1u << format.mantissa_bits;
         return significand < implicit
                    ? significand
-                   : (static_cast<unsigned>(exponent + format.bias()) << format.mantissa_bits) + significand - implicit;
+                   : (static_cast<unsigned>(exponent + format.bias()) << format.mantissa_bits) + significand -
+                         implicit;
     };
     const unsigned infinity = ((1u << format.exponent_bits) - 1u) << format.mantissa_bits;
     double rounded = magnitude;
     if (std::isfinite(magnitude) && magnitude != 0) {
-        const double unit = std::ldexp(1.0, std::max(std::ilogb(magnitude), 1 - format.bias()) - format.mantissa_bits);
+        const double unit =
+            std::ldexp(1.0, std::max(std::ilogb(magnitude), 1 - format.bias()) - format.mantissa_bits);
         rounded = std::nearbyint(magnitude / unit) * unit;
     }
     if (rounded > format.largest)
@@ -270,9 +278,10 @@ T saturated(double value) {
 float narrowed_for_rounding(double value) {
     const float nearest = static_cast<float>(value);
     if (!std::isfinite(value) || static_cast<double>(nearest) == value) return nearest;
-    const float toward_zero = std::fabs(static_cast<double>(nearest)) > std::fabs(value) || std::isinf(nearest)
-                                  ? std::nextafter(nearest, 0.0f)
-                                  : nearest;
+    const float toward_zero =
+        std::fabs(static_cast<double>(nearest)) > std::fabs(value) || std::isinf(nearest)
+            ? std::nextafter(nearest, 0.0f)
+            : nearest;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(toward_zero) | 1u);
 }
 }  // namespace
@@ -313,7 +322,8 @@ void reduce_operands(const ReduceRule& rule, std::span<const ConstOperand> sourc
         for (const MutableOperand& each : destinations) copies = copies && each.type == sources[0].type;
         if (copies) {
             for (const MutableOperand& each : destinations)
-                std::memmove(each.data, sources[0].data, static_cast<std::size_t>(count * size_of(each.type)));
+                std::memmove(each.data, sources[0].data,
+                             static_cast<std::size_t>(count * size_of(each.type)));
             return;
         }
     }
@@ -340,7 +350,8 @@ void reduce_buffers(ReduceOp op, DataType type, NanMode nan_mode, std::span<cons
     std::vector<ConstOperand> operands;
     for (const void* each : sources) operands.push_back({each, type});
     const MutableOperand to{destination, type};
-    reduce_operands({op, type, nan_mode, true, static_cast<std::int64_t>(sources.size())}, operands, {&to, 1}, count);
+    reduce_operands({op, type, nan_mode, true, static_cast<std::int64_t>(sources.size())}, operands, {&to, 1},
+                    count);
 }
 
 }  // namespace baton::ir

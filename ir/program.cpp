@@ -2,9 +2,9 @@
 
 #include <baton/base/error.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <limits>
 
 namespace baton::ir {
@@ -14,15 +14,18 @@ std::string_view to_string(Mode mode) {
     return names[static_cast<std::size_t>(mode)];
 }
 
-int Threadblock::add(std::span<const Operand> sources, std::span<const Operand> destinations, std::span<const Need> wanted,
-                     std::int64_t step, bool finalize) {
+int Threadblock::add(std::span<const Operand> sources, std::span<const Operand> destinations,
+                     std::span<const Need> wanted, std::int64_t step, bool finalize) {
     constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
     constexpr std::size_t kPool = std::numeric_limits<std::uint32_t>::max();
     if (sources.size() > kMost || destinations.size() > kMost || wanted.size() > kMost) {
-        throw input_error(fmt::format("an instruction with {} sources, {} destinations and {} needs; at most {} of each are "
-                                      "possible", sources.size(), destinations.size(), wanted.size(), kMost));
+        throw input_error(fmt::format(
+            "an instruction with {} sources, {} destinations and {} needs; at most {} of each are "
+            "possible",
+            sources.size(), destinations.size(), wanted.size(), kMost));
     }
-    if (operands.size() + sources.size() + destinations.size() > kPool || needs.size() + wanted.size() > kPool ||
+    if (operands.size() + sources.size() + destinations.size() > kPool ||
+        needs.size() + wanted.size() > kPool ||
         instructions.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
         throw input_error("a threadblock with more than 2^32 operands or 2^31 instructions");
     }
@@ -44,7 +47,8 @@ int Threadblock::add(std::span<const Operand> sources, std::span<const Operand> 
 std::int64_t Program::instruction_count() const {
     std::int64_t count = 0;
     for (const RankProgram& rank : ranks) {
-        for (const Threadblock& block : rank.threadblocks) count += static_cast<std::int64_t>(block.instructions.size());
+        for (const Threadblock& block : rank.threadblocks)
+            count += static_cast<std::int64_t>(block.instructions.size());
     }
     return count;
 }
@@ -60,9 +64,11 @@ void mark_posts(Program& program) {
             for (const Need& need : program.ranks[r].threadblocks[b].needs) {
                 if (need.rank < 0 || static_cast<std::size_t>(need.rank) >= program.ranks.size()) continue;
                 auto& blocks = program.ranks[need.rank].threadblocks;
-                if (need.threadblock < 0 || static_cast<std::size_t>(need.threadblock) >= blocks.size()) continue;
+                if (need.threadblock < 0 || static_cast<std::size_t>(need.threadblock) >= blocks.size())
+                    continue;
                 auto& instructions = blocks[need.threadblock].instructions;
-                if (need.instruction < 0 || static_cast<std::size_t>(need.instruction) >= instructions.size()) continue;
+                if (need.instruction < 0 || static_cast<std::size_t>(need.instruction) >= instructions.size())
+                    continue;
                 if (need.rank == static_cast<int>(r) && need.threadblock == static_cast<int>(b)) continue;
                 instructions[need.instruction].post = true;
             }
@@ -103,12 +109,14 @@ std::string shape(const Threadblock& threadblock, const Instruction& instruction
     if (reduces) word("reduce");
     const bool only_local = destinations[kMessage] + destinations[kRemote] + destinations[kSwitch] == 0;
     // "recv", "read" and "reduce" alone already say that the result stays here.
-    if (destinations[kLocal] > 0 && (name.empty() || !only_local || (reduces && sources[kMessage] > 0))) word("copy");
+    if (destinations[kLocal] > 0 && (name.empty() || !only_local || (reduces && sources[kMessage] > 0)))
+        word("copy");
     if (destinations[kMessage] > 0) word("send");
     if (destinations[kRemote] > 0) word("write");
     if (destinations[kSwitch] > 0) word("multicast");
     if (instruction.sources > 2) name += fmt::format(" {}", instruction.sources);
-    if (*std::max_element(destinations.begin(), destinations.end()) > 1) name += fmt::format(" x{}", instruction.destinations);
+    if (*std::max_element(destinations.begin(), destinations.end()) > 1)
+        name += fmt::format(" x{}", instruction.destinations);
     return name;
 }
 
@@ -125,7 +133,8 @@ std::string operand_text(const Operand& operand, const std::string& index) {
         case OperandKind::local: return range(operand, index);
         case OperandKind::message: return fmt::format("c{}", operand.target);
         case OperandKind::remote: return fmt::format("rank {} {}", operand.target, range(operand, index));
-        case OperandKind::switch_group: return fmt::format("switch {} {}", operand.target, range(operand, index));
+        case OperandKind::switch_group:
+            return fmt::format("switch {} {}", operand.target, range(operand, index));
     }
     return "?";
 }
@@ -136,8 +145,10 @@ std::string numbers(const std::vector<int>& list) {
     return text;
 }
 
-// Index text of an operand: the index, or, in a repeat, how it runs over the rounds ("3+1r", else all values).
-std::string index_text(const Threadblock& block, std::size_t operand, const Repeat* repeat, std::size_t stride) {
+// Index text of an operand: the index, or, in a repeat, how it runs over the rounds ("3+1r", else all
+// values).
+std::string index_text(const Threadblock& block, std::size_t operand, const Repeat* repeat,
+                       std::size_t stride) {
     const std::int64_t first = block.operands[operand].index;
     if (repeat == nullptr || repeat->times < 2) return fmt::format("{}", first);
     const std::int64_t step = block.operands[operand + stride].index - first;
@@ -160,7 +171,8 @@ void append_instruction(std::string& text, const Threadblock& block, int number,
         stride = block.instructions[number + repeat->body].first_operand - instruction.first_operand;
         for (std::int32_t round = 1; round < repeat->times; ++round) {
             const Instruction& other = block.instructions[number + round * repeat->body];
-            if (other.first_operand != instruction.first_operand + stride * static_cast<std::size_t>(round)) repeat = nullptr;
+            if (other.first_operand != instruction.first_operand + stride * static_cast<std::size_t>(round))
+                repeat = nullptr;
             if (repeat == nullptr) break;
         }
     }
@@ -174,8 +186,10 @@ void append_instruction(std::string& text, const Threadblock& block, int number,
     };
     text += fmt::format("    {:>5}  {}", number, shape(block, instruction));
     if (instruction.sources > 0) {
-        text += fmt::format("  {} := {}", operands(instruction.first_operand + instruction.sources, instruction.destinations, ", "),
-                            operands(instruction.first_operand, instruction.sources, " op "));
+        text += fmt::format(
+            "  {} := {}",
+            operands(instruction.first_operand + instruction.sources, instruction.destinations, ", "),
+            operands(instruction.first_operand, instruction.sources, " op "));
     }
     for (const Need& need : block.needs_of(instruction)) {
         text += fmt::format("  need {}.{}.{}{}", need.rank, need.threadblock, need.instruction,
@@ -210,7 +224,8 @@ bool sound(const Threadblock& block) {
 void append_threadblock(std::string& text, const Threadblock& block, std::size_t number) {
     text += fmt::format("  threadblock {}", number);
     if (!block.sends.empty()) text += ": sends " + numbers(block.sends);
-    if (!block.receives.empty()) text += (block.sends.empty() ? ": receives " : "; receives ") + numbers(block.receives);
+    if (!block.receives.empty())
+        text += (block.sends.empty() ? ": receives " : "; receives ") + numbers(block.receives);
     text += '\n';
     if (!sound(block)) {
         text += "    (operands, needs or repeats outside the lists)\n";
@@ -239,7 +254,8 @@ std::string dump(const Program& program) {
     if (!program.topology_hash.empty()) text += fmt::format("topology {}\n", program.topology_hash);
     for (std::size_t i = 0; i < program.connections.size(); ++i) {
         const Connection& c = program.connections[i];
-        text += fmt::format("c{}: {} -> {} channel {} {} {}", i, c.src, c.dst, c.channel, to_string(c.mode), to_string(c.protocol));
+        text += fmt::format("c{}: {} -> {} channel {} {} {}", i, c.src, c.dst, c.channel, to_string(c.mode),
+                            to_string(c.protocol));
         if (c.mode == Mode::staged) text += fmt::format(" slots {}", c.slots);
         text += '\n';
     }
@@ -249,9 +265,11 @@ std::string dump(const Program& program) {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
         const RankProgram& rank = program.ranks[r];
         text += fmt::format("rank {}", r);
-        if (!rank.scratch_classes.empty()) text += fmt::format(": scratch classes {}", fmt::join(rank.scratch_classes, " "));
+        if (!rank.scratch_classes.empty())
+            text += fmt::format(": scratch classes {}", fmt::join(rank.scratch_classes, " "));
         text += '\n';
-        for (std::size_t b = 0; b < rank.threadblocks.size(); ++b) append_threadblock(text, rank.threadblocks[b], b);
+        for (std::size_t b = 0; b < rank.threadblocks.size(); ++b)
+            append_threadblock(text, rank.threadblocks[b], b);
     }
     return text;
 }

@@ -7,7 +7,7 @@
 namespace baton::ir {
 namespace {
 
-constexpr std::array<std::string_view, 13> kNames = {"sum", "prod", "max", "min", "avg", "land", "lor",
+constexpr std::array<std::string_view, 13> kNames = {"sum",  "prod", "max", "min",  "avg",    "land",  "lor",
                                                      "lxor", "band", "bor", "bxor", "maxloc", "minloc"};
 
 }  // namespace
@@ -23,7 +23,8 @@ const std::vector<ReduceOp>& all_reduce_ops() {
 
 std::string_view to_string(ReduceOp op) {
     const auto number = static_cast<std::size_t>(op);
-    if (number >= kNames.size()) throw input_error("there is no operator with number " + std::to_string(number));
+    if (number >= kNames.size())
+        throw input_error("there is no operator with number " + std::to_string(number));
     return kNames[number];
 }
 
@@ -32,7 +33,8 @@ ReduceOp parse_reduce_op(std::string_view name, const std::string& where) {
         if (kNames[i] == name) return static_cast<ReduceOp>(i);
     std::string names;
     for (std::string_view each : kNames) names += (names.empty() ? "" : " ") + std::string(each);
-    throw input_error("'" + std::string(name.substr(0, 64)) + "' is not an operator", where, "use one of: " + names);
+    throw input_error("'" + std::string(name.substr(0, 64)) + "' is not an operator", where,
+                      "use one of: " + names);
 }
 
 bool is_reduce_op(int value) { return value >= 0 && value < static_cast<int>(kNames.size()); }
@@ -78,11 +80,11 @@ void check_valid(ReduceOp op, DataType type, const std::string& where) {
     for (DataType each : valid_types(op)) types += " " + std::string(to_string(each));
     for (ReduceOp each : all_reduce_ops())
         if (valid(each, type)) ops += " " + std::string(to_string(each));
-    throw input_error("operator " + std::string(to_string(op)) + " has no meaning on type " +
-                          std::string(to_string(type)),
-                      where,
-                      std::string(to_string(op)) + " takes:" + types + "; " + std::string(to_string(type)) +
-                          " allows:" + ops);
+    throw input_error(
+        "operator " + std::string(to_string(op)) + " has no meaning on type " + std::string(to_string(type)),
+        where,
+        std::string(to_string(op)) + " takes:" + types + "; " + std::string(to_string(type)) +
+            " allows:" + ops);
 }
 
 bool always_wide(ReduceOp op, DataType type) {

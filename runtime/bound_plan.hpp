@@ -19,7 +19,7 @@ public:
         int blocks = 0;
         baton_arguments arguments{};    ///< `blocks` and calls[].rank are filled in
         std::vector<const void*> code;  ///< [entry], null before its first use
-        int pending = 0;  ///< ranks that have called and wait for the others (one launch for several)
+        int pending = 0;         ///< ranks that have called and wait for the others (one launch for several)
         void* stream = nullptr;  ///< of the pending ranks
     };
 

@@ -67,9 +67,9 @@ void check_rank_buffers(const ir::Collective& collective, const CallArguments& a
     const std::uintptr_t alignment = static_cast<std::uintptr_t>(ir::alignment_of(arguments.type));
     if ((in > 0 && reinterpret_cast<std::uintptr_t>(own.input) % alignment != 0) ||
         (out > 0 && reinterpret_cast<std::uintptr_t>(own.output) % alignment != 0))
-        throw input_error(fmt::format("a buffer of {} is not aligned to {} bytes", to_string(arguments.type),
-                                      alignment),
-                          where());
+        throw input_error(
+            fmt::format("a buffer of {} is not aligned to {} bytes", to_string(arguments.type), alignment),
+            where());
     if (in == 0 || out == 0) return;
     const auto* input = static_cast<const char*>(own.input);
     const auto* output = static_cast<const char*>(own.output);
@@ -80,10 +80,9 @@ void check_rank_buffers(const ir::Collective& collective, const CallArguments& a
             fmt::format("input and output overlap, but {} has no in-place form", to_string(collective.kind)),
             where());
     if (input != output + *offset * width)
-        throw input_error(
-            "input and output overlap in part", where(),
-            fmt::format("in place, the input starts {} elements {} the start of the output",
-                        *offset < 0 ? -*offset : *offset, *offset < 0 ? "before" : "after"));
+        throw input_error("input and output overlap in part", where(),
+                          fmt::format("in place, the input starts {} elements {} the start of the output",
+                                      *offset < 0 ? -*offset : *offset, *offset < 0 ? "before" : "after"));
 }
 
 void check_buffers(const ir::Collective& collective, const CallArguments& arguments,

@@ -367,8 +367,8 @@ void Communicator::start_rank(int rank, const Prepared& call, const RankBuffers&
     changed_.wait(lock, [&] { return !waiting_[rank] || !failure_.empty(); });
     if (!failure_.empty()) throw check_error(failure_, {}, "recover the communicator");
     if (group->pending > 0 && group->stream != stream) {
-        throw input_error(fmt::format("rank {} names another stream than a rank that shares its GPU", rank), {},
-                          "ranks of one GPU are launched together, on one stream");
+        throw input_error(fmt::format("rank {} names another stream than a rank that shares its GPU", rank),
+                          {}, "ranks of one GPU are launched together, on one stream");
     }
     group->stream = stream;
     fill(call, *group, index, buffers, segment);

@@ -96,8 +96,9 @@ public:
     /// Until the rank's calls on `stream` have ended. Throws the check error of a call that failed.
     void wait(int rank, void* stream = nullptr);
 
-    /// Prepares for calls with this plan, type and operator and at most this count: tables, code and scratch of
-    /// all ranks; such calls allocate nothing. Throws as `run`, and an input error while a rank is in a call.
+    /// Prepares for calls with this plan, type and operator and at most this count: tables, code and scratch
+    /// of all ranks; such calls allocate nothing. Throws as `run`, and an input error while a rank is in a
+    /// call.
     void reserve(const Plan& plan, const CallArguments& arguments);
     /// Scratch bytes that a rank holds for a call with this plan (the loader contract's workspace).
     std::int64_t workspace_bytes(const Plan& plan, int rank, const CallArguments& arguments) const;

@@ -236,9 +236,10 @@ Error nothing_serves(const Synthesis& result, const ir::Collective& collective,
                      const SynthesisOptions& options) {
     // One reason keeps the line readable; each synthesizer asked for by name tells its own.
     const bool any = options.algorithm == "auto";
-    std::string what = any ? fmt::format("no algorithm serves {} on this topology", ir::to_string(collective.kind))
-                           : fmt::format("{} does not serve {} on this topology", options.algorithm,
-                                         ir::to_string(collective.kind));
+    std::string what =
+        any ? fmt::format("no algorithm serves {} on this topology", ir::to_string(collective.kind))
+            : fmt::format("{} does not serve {} on this topology", options.algorithm,
+                          ir::to_string(collective.kind));
     if (!result.refusals.empty()) {
         const Refusal& first = result.refusals.front();
         what += any ? fmt::format(" ({}: {})", first.name, first.why) : fmt::format(" ({})", first.why);

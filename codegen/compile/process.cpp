@@ -3,13 +3,13 @@
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 
-#include <cerrno>
-#include <cstdlib>
 #include <fcntl.h>
-#include <filesystem>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 
 extern char** environ;
 
@@ -20,7 +20,8 @@ ScratchFolder::ScratchFolder() {
     const std::filesystem::path base = std::filesystem::temp_directory_path(error);
     path_ = (error ? "/tmp" : base.string()) + "/baton-module-XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) {
-        throw input_error("cannot make a temporary folder", path_, "set TMPDIR to a folder that can be written");
+        throw input_error("cannot make a temporary folder", path_,
+                          "set TMPDIR to a folder that can be written");
     }
 }
 
@@ -37,7 +38,8 @@ ProcessResult run_process(const std::vector<std::string>& words, const ScratchFo
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
     pid_t child = 0;
     const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);

@@ -1,4 +1,5 @@
-// Dependency extraction: steps become nodes; what reads and writes of a place imply becomes the order of their keys.
+// Dependency extraction: steps become nodes; what reads and writes of a place imply becomes the order of
+// their keys.
 #include <baton/base/error.hpp>
 #include <baton/codegen/passes/transfer.hpp>
 #include <baton/codegen/passes/values.hpp>
@@ -14,14 +15,20 @@ namespace baton::codegen {
 namespace {
 
 ir::Operand local_operand(const Run& run) {
-    return {ir::OperandKind::local, run.buffer, -1, static_cast<std::int32_t>(run.index), static_cast<std::int32_t>(run.chunks)};
+    return {ir::OperandKind::local, run.buffer, -1, static_cast<std::int32_t>(run.index),
+            static_cast<std::int32_t>(run.chunks)};
 }
 
 class Extractor {
 public:
     Extractor(const ir::Algorithm& algorithm, const LowerOptions& options, bool forward, bool modes)
-        : algorithm_(algorithm), options_(options), forward_(forward), modes_(modes), aliases_(algorithm.collective),
-          hazards_(algorithm.collective, aliases_), values_(algorithm, options.wide),
+        : algorithm_(algorithm),
+          options_(options),
+          forward_(forward),
+          modes_(modes),
+          aliases_(algorithm.collective),
+          hazards_(algorithm.collective, aliases_),
+          values_(algorithm, options.wide),
           scratch_(algorithm.scratch_places()) {
         graph_.name = algorithm.name;
         graph_.collective = algorithm.collective;
@@ -52,10 +59,12 @@ private:
             throw input_error("lowering of switch steps is not supported", where(), "use sends");
         }
         const auto place = [&](std::int32_t rank, ir::Buffer buffer, std::int32_t index) {
-            if (rank < 0 || rank >= algorithm_.collective.ranks) throw check_error("the rank is out of range", where());
-            const std::int64_t places = buffer == ir::Buffer::scratch
-                ? (static_cast<std::size_t>(rank) < scratch_.size() ? scratch_[rank] : 0)
-                : algorithm_.collective.places(rank, buffer);
+            if (rank < 0 || rank >= algorithm_.collective.ranks)
+                throw check_error("the rank is out of range", where());
+            const std::int64_t places =
+                buffer == ir::Buffer::scratch
+                    ? (static_cast<std::size_t>(rank) < scratch_.size() ? scratch_[rank] : 0)
+                    : algorithm_.collective.places(rank, buffer);
             if (index < 0 || step.chunks < 1 || index + std::int64_t{step.chunks} > places) {
                 throw check_error("a place is out of range", where());
             }
@@ -96,38 +105,46 @@ private:
         for (std::size_t i = 0; i < moves.size(); ++i) {
             const Move& move = moves[i];
             if (move.crosses) {
-                const ir::Mode mode = modes_ ? choose_mode(options_.mode, move, accesses ? &*accesses : nullptr) : ir::Mode::staged;
+                const ir::Mode mode = modes_
+                                          ? choose_mode(options_.mode, move, accesses ? &*accesses : nullptr)
+                                          : ir::Mode::staged;
                 pending[i].lane = lane(move, mode);
                 pending[i].send = add_send(move, pending[i].source, pending[i].lane);
             } else if (accesses && accesses->source_is_written(move)) {
                 const Run copy = values_.temporary(pending[i].source);
-                pending[i].temporary = add(move, 1, move.source.rank, {local_operand(pending[i].source)}, {local_operand(copy)});
+                pending[i].temporary =
+                    add(move, 1, move.source.rank, {local_operand(pending[i].source)}, {local_operand(copy)});
                 pending[i].source = copy;
             }
         }
         for (std::size_t i = 0; i < moves.size(); ++i) {
             const auto node = static_cast<std::int32_t>(graph_.nodes.size());
             const Run before = moves[i].reducing ? place(moves[i].destination, moves[i], accesses) : Run{};
-            Values::Update update = values_.update(moves[i], pending[i].source, pending[i].contributions, node);
+            Values::Update update =
+                values_.update(moves[i], pending[i].source, pending[i].contributions, node);
             if (moves[i].reducing) update.before = before;
             add_update(moves[i], update, pending[i].source, pending[i].lane);
         }
         for (auto node = first; node < static_cast<std::int32_t>(graph_.nodes.size()); ++node) set_key(node);
     }
 
-    /// Where `run` of a move lies; read through opening copies unless the move's own block overwrites them in place.
+    /// Where `run` of a move lies; read through opening copies unless the move's own block overwrites them in
+    /// place.
     Run place(const Run& run, const Move& move, const std::optional<BlockAccesses>& accesses) const {
         const Run real = values_.place(run, nullptr);
         if (!forward_) return real;
         Move through = move;
         through.source = values_.place(run, &hazards_);
-        return through.source == real || (accesses && accesses->source_is_written(through)) ? real : through.source;
+        return through.source == real || (accesses && accesses->source_is_written(through)) ? real
+                                                                                            : through.source;
     }
 
-    std::int32_t add(const Move& move, int phase, int rank, std::vector<ir::Operand> sources, std::vector<ir::Operand> destinations) {
+    std::int32_t add(const Move& move, int phase, int rank, std::vector<ir::Operand> sources,
+                     std::vector<ir::Operand> destinations) {
         if (static_cast<std::int64_t>(graph_.nodes.size()) >= options_.instruction_limit) {
-            throw input_error(fmt::format("the program would have more than {} instructions", options_.instruction_limit),
-                              algorithm_.name, "use fewer ranks or chunks, or longer runs");
+            throw input_error(
+                fmt::format("the program would have more than {} instructions", options_.instruction_limit),
+                algorithm_.name, "use fewer ranks or chunks, or longer runs");
         }
         Node node;
         node.rank = rank;
@@ -142,7 +159,8 @@ private:
     std::int32_t add_send(const Move& move, const Run& source, int lane_number) {
         Lane& lane = graph_.lanes[lane_number];
         const ir::Operand message = {ir::OperandKind::message, ir::Buffer::output, lane_number,
-                                     static_cast<std::int32_t>(lane.sends.size()), static_cast<std::int32_t>(source.chunks)};
+                                     static_cast<std::int32_t>(lane.sends.size()),
+                                     static_cast<std::int32_t>(source.chunks)};
         const std::int32_t node = add(move, 0, move.source.rank, {local_operand(source)}, {message});
         lane.sends.push_back(node);
         return node;
@@ -154,23 +172,27 @@ private:
         if (lane_number >= 0) {
             Lane& lane = graph_.lanes[lane_number];
             sources.push_back({ir::OperandKind::message, ir::Buffer::output, lane_number,
-                               static_cast<std::int32_t>(lane.receives.size()), static_cast<std::int32_t>(source.chunks)});
+                               static_cast<std::int32_t>(lane.receives.size()),
+                               static_cast<std::int32_t>(source.chunks)});
         } else {
             sources.push_back(local_operand(source));
         }
-        const std::int32_t node = add(move, 1, move.destination.rank, std::move(sources), {local_operand(update.after)});
+        const std::int32_t node =
+            add(move, 1, move.destination.rank, std::move(sources), {local_operand(update.after)});
         graph_.nodes[node].finalize = update.finalize;
         if (lane_number >= 0) graph_.lanes[lane_number].receives.push_back(node);
     }
 
     int lane(const Move& move, ir::Mode mode) {
-        const int channel = move.step.channel >= 0 ? move.step.channel
-                                                   : static_cast<int>(move.destination.index % std::max(1, options_.channels));
+        const int channel = move.step.channel >= 0
+                                ? move.step.channel
+                                : static_cast<int>(move.destination.index % std::max(1, options_.channels));
         const auto key = std::make_tuple(move.source.rank, move.destination.rank, channel, mode);
         const auto [it, fresh] = lanes_.try_emplace(key, static_cast<int>(graph_.lanes.size()));
         if (fresh) {
             Lane lane;
-            lane.connection = {move.source.rank, move.destination.rank, channel, mode, ir::Protocol::simple, slots_};
+            lane.connection = {
+                move.source.rank, move.destination.rank, channel, mode, ir::Protocol::simple, slots_};
             graph_.lanes.push_back(std::move(lane));
         }
         return it->second;
@@ -182,10 +204,13 @@ private:
         std::int32_t level = 0;
         const auto after = [&](std::int32_t other) {
             const Key& key = graph_.nodes[other].key;
-            const bool same_level = std::tie(key.phase, key.number) < std::tie(node.key.phase, node.key.number);
+            const bool same_level =
+                std::tie(key.phase, key.number) < std::tie(node.key.phase, node.key.number);
             level = std::max(level, same_level ? key.level : key.level + 1);
         };
-        announce(graph_, hazards_, number, [&](std::int32_t other, bool) { if (other < number) after(other); });
+        announce(graph_, hazards_, number, [&](std::int32_t other, bool) {
+            if (other < number) after(other);
+        });
         for (const ir::Operand& source : node.sources) {
             if (source.kind != ir::OperandKind::message) continue;
             const Lane& lane = graph_.lanes[source.target];
@@ -198,8 +223,10 @@ private:
             const std::int64_t k = destination.index;
             // One message of a connection per level keeps few in flight.
             if (k > 0) level = std::max(level, graph_.nodes[lane.sends[k - 1]].key.level + 1);
-            // Within a par block the receive that frees the slot may come later: then the slot count grows instead.
-            if (lane.connection.mode == ir::Mode::staged && k >= slots_ && lane.receives[k - slots_] < number) {
+            // Within a par block the receive that frees the slot may come later: then the slot count grows
+            // instead.
+            if (lane.connection.mode == ir::Mode::staged && k >= slots_ &&
+                lane.receives[k - slots_] < number) {
                 after(lane.receives[k - slots_]);
             }
         }

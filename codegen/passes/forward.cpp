@@ -1,5 +1,5 @@
-// Copy forwarding, second half: `extract` lets reads look through opening copies; here the copies that nobody needs any
-// more go, so that neither in-place nor out-of-place calls pay for them.
+// Copy forwarding, second half: `extract` lets reads look through opening copies; here the copies that nobody
+// needs any more go, so that neither in-place nor out-of-place calls pay for them.
 #include <baton/codegen/passes/liveness.hpp>
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace {
 
 bool local_copy(const Node& node) {
     return node.sources.size() == 1 && node.destinations.size() == 1 && !node.finalize &&
-           node.sources[0].kind == ir::OperandKind::local && node.destinations[0].kind == ir::OperandKind::local;
+           node.sources[0].kind == ir::OperandKind::local &&
+           node.destinations[0].kind == ir::OperandKind::local;
 }
 
 /// The parts of a value that somebody needs, as sorted disjoint ranges.
@@ -29,8 +30,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> needed(const Graph& graph, co
     return merged;
 }
 
-/// A copy that is left moves behind those who read its source instead, just before the first that touches its result:
-/// in place it stores what is there already, and nobody should wait for that.
+/// A copy that is left moves behind those who read its source instead, just before the first that touches its
+/// result: in place it stores what is there already, and nobody should wait for that.
 void sink_copies(Graph& graph) {
     const Aliases aliases(graph.collective);
     const std::vector<std::int32_t> order = ordered(graph);
@@ -50,14 +51,16 @@ void sink_copies(Graph& graph) {
     };
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
         Node& node = graph.nodes[*it];
-        if (local_copy(node) && aliases.memory(run_of(node.rank, node.sources[0])) == std::vector<Run>{run_of(node.rank, node.destinations[0])}) {
+        if (local_copy(node) && aliases.memory(run_of(node.rank, node.sources[0])) ==
+                                    std::vector<Run>{run_of(node.rank, node.destinations[0])}) {
             const Run run = run_of(node.rank, node.destinations[0]);
             Key first{last_level + 1, 1, 0};
             map(run).look(run.index, run.index + run.chunks, [&](auto, auto, std::int32_t later) {
                 if (later > 0) first = std::min(first, graph.nodes[later - 1].key);
             });
             Key key = first;
-            key.number = (std::int64_t{1} << 40) + node.key.number;  // behind all others of its level and phase
+            key.number =
+                (std::int64_t{1} << 40) + node.key.number;  // behind all others of its level and phase
             if (first.phase == 0) {
                 key.level = first.level - 1;
                 key.phase = 1;

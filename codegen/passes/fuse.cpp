@@ -1,5 +1,6 @@
-// Instruction fusion and scratch elision: a value with one producer and one consumer becomes a register of one
-// instruction; consecutive reductions into a place become one k-way instruction; a store nobody needs goes.
+// Instruction fusion and scratch elision: a value with one producer and one consumer becomes a register of
+// one instruction; consecutive reductions into a place become one k-way instruction; a store nobody needs
+// goes.
 #include <baton/codegen/passes/liveness.hpp>
 
 #include <algorithm>
@@ -10,9 +11,14 @@ namespace {
 class Fuser {
 public:
     Fuser(Graph& graph, const LowerOptions& options, bool k_way)
-        : graph_(graph), aliases_(graph.collective), k_way_(k_way),
-          slots_(options.slots > 0 ? options.slots : kDefaultSlots), order_(ordered(graph)),
-          live_(find_values(graph, order_)), merged_into_(graph.nodes.size()), successors_(graph.nodes.size()) {
+        : graph_(graph),
+          aliases_(graph.collective),
+          k_way_(k_way),
+          slots_(options.slots > 0 ? options.slots : kDefaultSlots),
+          order_(ordered(graph)),
+          live_(find_values(graph, order_)),
+          merged_into_(graph.nodes.size()),
+          successors_(graph.nodes.size()) {
         for (std::size_t i = 0; i < merged_into_.size(); ++i) merged_into_[i] = static_cast<std::int32_t>(i);
         Hazards hazards(graph.collective, aliases_);
         for (const std::int32_t number : order_) {
@@ -26,7 +32,8 @@ public:
     void run() {
         for (const std::int32_t consumer : order_) {
             if (graph_.nodes[consumer].dead) continue;
-            while (absorb_one(consumer)) {}
+            while (absorb_one(consumer)) {
+            }
         }
     }
 
@@ -43,29 +50,34 @@ private:
             const std::int32_t producer = find(live_.values[value].node);
             if (producer == consumer || graph_.nodes[producer].dead) continue;
             const bool copies = graph_.nodes[consumer].sources.size() == 1;
-            if (copies ? absorb_by_copy(producer, consumer, value) : absorb_by_reduction(producer, consumer, value, i)) return true;
+            if (copies ? absorb_by_copy(producer, consumer, value)
+                       : absorb_by_reduction(producer, consumer, value, i))
+                return true;
         }
         return false;
     }
 
     bool uses_mode(const std::vector<ir::Operand>& operands, ir::Mode mode) const {
         return std::any_of(operands.begin(), operands.end(), [&](const ir::Operand& operand) {
-            return operand.kind == ir::OperandKind::message && graph_.lanes[operand.target].connection.mode == mode;
+            return operand.kind == ir::OperandKind::message &&
+                   graph_.lanes[operand.target].connection.mode == mode;
         });
     }
 
     /// An instruction takes or gives at most one message of a connection.
     static bool share_lane(const std::vector<ir::Operand>& a, const std::vector<ir::Operand>& b) {
         return std::any_of(a.begin(), a.end(), [&](const ir::Operand& x) {
-            return x.kind == ir::OperandKind::message && std::any_of(b.begin(), b.end(), [&](const ir::Operand& y) {
-                return y.kind == ir::OperandKind::message && y.target == x.target;
-            });
+            return x.kind == ir::OperandKind::message &&
+                   std::any_of(b.begin(), b.end(), [&](const ir::Operand& y) {
+                       return y.kind == ir::OperandKind::message && y.target == x.target;
+                   });
         });
     }
 
     /// A put needs its receive to store exactly what arrives, a get its send to publish a place as it stands.
     bool fusible(const Node& producer, const Node& consumer) const {
-        return !uses_mode(producer.sources, ir::Mode::put) && !uses_mode(producer.destinations, ir::Mode::get) &&
+        return !uses_mode(producer.sources, ir::Mode::put) &&
+               !uses_mode(producer.destinations, ir::Mode::get) &&
                !uses_mode(consumer.destinations, ir::Mode::get);
     }
 
@@ -85,7 +97,9 @@ private:
             const Lane& lane = graph_.lanes[operand.target];
             const std::size_t k = operand.index;
             if (k + 1 < lane.receives.size() && !later(lane.receives[k + 1])) return false;
-            if (lane.connection.mode == ir::Mode::staged && k + slots_ < lane.sends.size() && !later(lane.sends[k + slots_])) return false;
+            if (lane.connection.mode == ir::Mode::staged && k + slots_ < lane.sends.size() &&
+                !later(lane.sends[k + slots_]))
+                return false;
         }
         for (const ir::Operand& operand : node.destinations) {
             if (operand.kind != ir::OperandKind::message) continue;
@@ -98,14 +112,17 @@ private:
     }
 
     /// Element by element, an instruction may store only where it reads the very same place or none of it.
-    bool elementwise(int rank, const std::vector<ir::Operand>& sources, const std::vector<ir::Operand>& destinations) const {
+    bool elementwise(int rank, const std::vector<ir::Operand>& sources,
+                     const std::vector<ir::Operand>& destinations) const {
         for (const ir::Operand& source : sources) {
             if (source.kind != ir::OperandKind::local) continue;
             for (const Run& a : aliases_.memory(run_of(rank, source))) {
                 for (const ir::Operand& destination : destinations) {
                     if (destination.kind != ir::OperandKind::local) continue;
                     const Run b = run_of(rank, destination);
-                    if (a.buffer != b.buffer || a.index >= b.index + b.chunks || b.index >= a.index + a.chunks) continue;
+                    if (a.buffer != b.buffer || a.index >= b.index + b.chunks ||
+                        b.index >= a.index + a.chunks)
+                        continue;
                     if (!(aliases_.memory(run_of(rank, source)) == std::vector<Run>{b})) return false;
                 }
             }
@@ -126,14 +143,17 @@ private:
         Node& from = graph_.nodes[producer];
         Node& into = graph_.nodes[consumer];
         if (into.finalize || !fusible(from, into) || share_lane(from.destinations, into.destinations) ||
-            from.destinations.size() + into.destinations.size() > static_cast<std::size_t>(kMaxDestinations)) {
+            from.destinations.size() + into.destinations.size() >
+                static_cast<std::size_t>(kMaxDestinations)) {
             return false;
         }
-        if (!elementwise(from.rank, from.sources, into.destinations) || !may_move(producer, consumer)) return false;
+        if (!elementwise(from.rank, from.sources, into.destinations) || !may_move(producer, consumer))
+            return false;
         forget_use(value, consumer);
         into.sources = std::move(from.sources);
         live_.read[consumer] = std::move(live_.read[producer]);
-        into.destinations.insert(into.destinations.begin(), from.destinations.begin(), from.destinations.end());
+        into.destinations.insert(into.destinations.begin(), from.destinations.begin(),
+                                 from.destinations.end());
         auto& made = live_.made[consumer];
         made.insert(made.begin(), live_.made[producer].begin(), live_.made[producer].end());
         into.finalize = from.finalize;
@@ -144,24 +164,30 @@ private:
     }
 
     /// consumer: destinations := ... op value op ...; the producer's operands take the place of the value.
-    bool absorb_by_reduction(std::int32_t producer, std::int32_t consumer, std::int32_t value, std::size_t position) {
+    bool absorb_by_reduction(std::int32_t producer, std::int32_t consumer, std::int32_t value,
+                             std::size_t position) {
         Node& from = graph_.nodes[producer];
         Node& into = graph_.nodes[consumer];
-        if (from.finalize || from.destinations.size() != 1 || !fusible(from, into) || share_lane(from.sources, into.sources)) {
+        if (from.finalize || from.destinations.size() != 1 || !fusible(from, into) ||
+            share_lane(from.sources, into.sources)) {
             return false;
         }
         if (from.sources.size() > 1 && (position != 0 || !k_way_)) return false;
-        if (from.sources.size() + into.sources.size() - 1 > static_cast<std::size_t>(kMaxSources)) return false;
+        if (from.sources.size() + into.sources.size() - 1 > static_cast<std::size_t>(kMaxSources))
+            return false;
         const StoredValue& stored = live_.values[value];
         if (stored.lasts || stored.uses.size() != 1) return false;
         std::vector<ir::Operand> sources = into.sources;
         sources.erase(sources.begin() + static_cast<std::ptrdiff_t>(position));
-        sources.insert(sources.begin() + static_cast<std::ptrdiff_t>(position), from.sources.begin(), from.sources.end());
-        if (!elementwise(from.rank, sources, into.destinations) || !may_move(producer, consumer)) return false;
+        sources.insert(sources.begin() + static_cast<std::ptrdiff_t>(position), from.sources.begin(),
+                       from.sources.end());
+        if (!elementwise(from.rank, sources, into.destinations) || !may_move(producer, consumer))
+            return false;
         into.sources = std::move(sources);
         auto& read = live_.read[consumer];
         read.erase(read.begin() + static_cast<std::ptrdiff_t>(position));
-        read.insert(read.begin() + static_cast<std::ptrdiff_t>(position), live_.read[producer].begin(), live_.read[producer].end());
+        read.insert(read.begin() + static_cast<std::ptrdiff_t>(position), live_.read[producer].begin(),
+                    live_.read[producer].end());
         live_.values[value].uses.clear();
         bury(producer, consumer);
         return true;
@@ -172,10 +198,12 @@ private:
         graph_.nodes[producer].dead = true;
         merged_into_[producer] = consumer;
         for (const ir::Operand& operand : graph_.nodes[consumer].sources) {
-            if (operand.kind == ir::OperandKind::message) graph_.lanes[operand.target].receives[operand.index] = consumer;
+            if (operand.kind == ir::OperandKind::message)
+                graph_.lanes[operand.target].receives[operand.index] = consumer;
         }
         for (const ir::Operand& operand : graph_.nodes[consumer].destinations) {
-            if (operand.kind == ir::OperandKind::message) graph_.lanes[operand.target].sends[operand.index] = consumer;
+            if (operand.kind == ir::OperandKind::message)
+                graph_.lanes[operand.target].sends[operand.index] = consumer;
         }
         auto& successors = successors_[consumer];
         successors.insert(successors.end(), successors_[producer].begin(), successors_[producer].end());

@@ -11,12 +11,15 @@ std::vector<std::int32_t> ordered(const Graph& graph) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
         if (!graph.nodes[i].dead) order.push_back(static_cast<std::int32_t>(i));
     }
-    std::sort(order.begin(), order.end(),
-              [&](std::int32_t a, std::int32_t b) { return std::tie(graph.nodes[a].key, a) < std::tie(graph.nodes[b].key, b); });
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        return std::tie(graph.nodes[a].key, a) < std::tie(graph.nodes[b].key, b);
+    });
     return order;
 }
 
-Run run_of(int rank, const ir::Operand& operand) { return {rank, operand.buffer, operand.index, operand.chunks}; }
+Run run_of(int rank, const ir::Operand& operand) {
+    return {rank, operand.buffer, operand.index, operand.chunks};
+}
 
 namespace {
 
@@ -49,17 +52,19 @@ Aliases::Aliases(const ir::Collective& collective) {
         if (inputs == 0 || outputs == 0) continue;
         Window& window = windows_[rank];
         switch (collective.kind) {
-            case Kind::all_reduce: case Kind::broadcast: case Kind::reduce: case Kind::all_to_all:
-                window = {0, inputs, 0};
-                break;
-            case Kind::all_gather: case Kind::gather:
-                window = {0, inputs, position() * collective.chunks};
-                break;
-            case Kind::reduce_scatter: case Kind::scatter:
+            case Kind::all_reduce:
+            case Kind::broadcast:
+            case Kind::reduce:
+            case Kind::all_to_all: window = {0, inputs, 0}; break;
+            case Kind::all_gather:
+            case Kind::gather: window = {0, inputs, position() * collective.chunks}; break;
+            case Kind::reduce_scatter:
+            case Kind::scatter:
                 window = {position() * collective.chunks, (position() + 1) * collective.chunks,
                           -position() * collective.chunks};
                 break;
-            case Kind::send_recv: case Kind::custom: break;
+            case Kind::send_recv:
+            case Kind::custom: break;
         }
         any_ = any_ || window.end > window.begin;
     }
@@ -69,7 +74,8 @@ std::vector<Run> Aliases::memory(const Run& run) const {
     if (run.buffer != ir::Buffer::input || run.rank < 0) return {run};
     const Window& window = windows_[run.rank];
     const std::int64_t end = run.index + run.chunks;
-    const std::int64_t low = std::clamp(window.begin, run.index, end), high = std::clamp(window.end, low, end);
+    const std::int64_t low = std::clamp(window.begin, run.index, end),
+                       high = std::clamp(window.end, low, end);
     std::vector<Run> runs;
     if (low > run.index) runs.push_back({run.rank, run.buffer, run.index, low - run.index});
     if (high > low) runs.push_back({run.rank, ir::Buffer::output, low + window.shift, high - low});
@@ -86,9 +92,11 @@ std::int32_t Hazards::last_writer_in_place(const Run& run) const {
     std::int32_t last = -1;
     for (const Run& part : aliases_->memory(run)) {
         const auto& maps = aliases_->any() ? merged_ : apart_;
-        const auto& map = maps[static_cast<std::size_t>(part.rank) * 3 + static_cast<std::size_t>(part.buffer)];
-        map.look(part.index, part.index + part.chunks,
-                 [&](std::int64_t, std::int64_t, const Access& access) { last = std::max(last, access.writer); });
+        const auto& map =
+            maps[static_cast<std::size_t>(part.rank) * 3 + static_cast<std::size_t>(part.buffer)];
+        map.look(part.index, part.index + part.chunks, [&](std::int64_t, std::int64_t, const Access& access) {
+            last = std::max(last, access.writer);
+        });
     }
     return last;
 }

@@ -12,8 +12,8 @@ namespace baton::codegen {
 template <class Value>
 class IntervalMap {
 public:
-    /// Calls f(begin, end, value&) for the pieces of [begin, end) in order; pieces are split at both ends and gaps
-    /// become pieces of the default value, so that changing `value` changes exactly that piece.
+    /// Calls f(begin, end, value&) for the pieces of [begin, end) in order; pieces are split at both ends and
+    /// gaps become pieces of the default value, so that changing `value` changes exactly that piece.
     template <class F>
     void visit(std::int64_t begin, std::int64_t end, F&& f) {
         if (begin >= end) return;

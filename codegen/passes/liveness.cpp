@@ -17,11 +17,14 @@ Liveness find_values(const Graph& graph, const std::vector<std::int32_t>& order)
             std::int32_t exact = -1;
             if (source.kind == ir::OperandKind::local) {
                 const Run run = run_of(node.rank, source);
-                map(run).look(run.index, run.index + run.chunks, [&](std::int64_t begin, std::int64_t end, std::int32_t value) {
-                    if (value == 0) return;
-                    live.values[value - 1].uses.push_back({number, begin, end});
-                    if (begin == run.index && end == run.index + run.chunks && live.values[value - 1].run == run) exact = value - 1;
-                });
+                map(run).look(run.index, run.index + run.chunks,
+                              [&](std::int64_t begin, std::int64_t end, std::int32_t value) {
+                                  if (value == 0) return;
+                                  live.values[value - 1].uses.push_back({number, begin, end});
+                                  if (begin == run.index && end == run.index + run.chunks &&
+                                      live.values[value - 1].run == run)
+                                      exact = value - 1;
+                              });
             }
             live.read[number].push_back(exact);
         }
@@ -37,7 +40,9 @@ Liveness find_values(const Graph& graph, const std::vector<std::int32_t>& order)
         }
     }
     for (int rank = 0; rank < graph.collective.ranks; ++rank) {
-        for (const auto& [begin, piece] : maps[static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(ir::Buffer::output)].pieces()) {
+        for (const auto& [begin, piece] :
+             maps[static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(ir::Buffer::output)]
+                 .pieces()) {
             if (piece.second == 0) continue;
             StoredValue& value = live.values[piece.second - 1];
             value.lasts = true;

@@ -25,8 +25,8 @@ struct StoredValue {
 struct Liveness {
     std::vector<StoredValue> values;
     std::vector<std::vector<std::int32_t>> made;  ///< [node]: value of each destination, -1 for messages
-    std::vector<std::vector<std::int32_t>> read;  ///< [node]: for each source the value that it reads exactly and
-                                                  ///< wholly (same run), else -1
+    std::vector<std::vector<std::int32_t>> read;  ///< [node]: for each source the value that it reads exactly
+                                                  ///< and wholly (same run), else -1
 };
 Liveness find_values(const Graph& graph, const std::vector<std::int32_t>& order);
 

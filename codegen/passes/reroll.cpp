@@ -26,7 +26,8 @@ std::optional<Affine> affine(const std::vector<std::int64_t>& sequence, std::int
 }
 
 std::int64_t wrap_of(const ir::Program& program, int rank, ir::Buffer buffer) {
-    if (buffer == ir::Buffer::scratch) return static_cast<std::int64_t>(program.ranks[rank].scratch_classes.size());
+    if (buffer == ir::Buffer::scratch)
+        return static_cast<std::int64_t>(program.ranks[rank].scratch_classes.size());
     return program.collective.places(rank, buffer);
 }
 
@@ -89,7 +90,9 @@ int copies(const ir::Program& program, int rank, const ir::Threadblock& tb, int 
     for (int next = first + length; next + length <= count; next += length, ++times) {
         for (int i = 0; i < length; ++i) {
             if (!same_shape(tb, first + i, next + i)) return times;
-            if (times >= 2 && !continues(program, rank, tb, next + i - 2 * length, next + i - length, next + i)) return times;
+            if (times >= 2 &&
+                !continues(program, rank, tb, next + i - 2 * length, next + i - length, next + i))
+                return times;
         }
     }
     return times;
@@ -104,9 +107,11 @@ void reroll(ir::Program& program) {
             const int count = static_cast<int>(tb.instructions.size());
             for (int first = 0; first < count;) {
                 ir::Repeat best;
-                for (int length = 1; length <= std::min(kLongestBody, (count - first) / kLeastCopies); ++length) {
+                for (int length = 1; length <= std::min(kLongestBody, (count - first) / kLeastCopies);
+                     ++length) {
                     const int times = copies(program, static_cast<int>(rank), tb, first, length);
-                    if (times >= kLeastCopies && times * length > best.body * best.times) best = {first, length, times};
+                    if (times >= kLeastCopies && times * length > best.body * best.times)
+                        best = {first, length, times};
                 }
                 if (best.times >= kLeastCopies) {
                     tb.repeats.push_back(best);

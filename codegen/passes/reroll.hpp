@@ -1,4 +1,5 @@
-// Repeated bodies: runs of instructions that are copies of one body but for operands that advance by constants.
+// Repeated bodies: runs of instructions that are copies of one body but for operands that advance by
+// constants.
 #pragma once
 
 #include <baton/ir/program.hpp>
@@ -9,7 +10,8 @@
 
 namespace baton::codegen {
 
-/// base, base + step, base + 2 step, ..., modulo `modulus` when that is above 0 (then 0 <= base, step < modulus).
+/// base, base + step, base + 2 step, ..., modulo `modulus` when that is above 0 (then 0 <= base, step <
+/// modulus).
 struct Affine {
     std::int64_t base = 0, step = 0, modulus = 0;
     bool operator==(const Affine&) const = default;

@@ -1,5 +1,5 @@
-// Threadblock assignment: a connection is owned by one threadblock per side, a fused instruction's threadblock owns all
-// of its connections, and a rank has no more threadblocks than its budget.
+// Threadblock assignment: a connection is owned by one threadblock per side, a fused instruction's
+// threadblock owns all of its connections, and a rank has no more threadblocks than its budget.
 #include <baton/codegen/passes/graph.hpp>
 
 #include <algorithm>
@@ -48,9 +48,11 @@ void unite_sides(const Graph& graph, UnionFind& sides) {
     }
 }
 
-/// Who overwrites what a get reader reads waits on the publishing end itself, so it belongs to that threadblock. Returns
-/// for local nodes of that kind the side they belong to.
-std::map<std::int32_t, std::int32_t> bind_overwriters(const Graph& graph, const std::vector<std::int32_t>& order, UnionFind& sides) {
+/// Who overwrites what a get reader reads waits on the publishing end itself, so it belongs to that
+/// threadblock. Returns for local nodes of that kind the side they belong to.
+std::map<std::int32_t, std::int32_t> bind_overwriters(const Graph& graph,
+                                                      const std::vector<std::int32_t>& order,
+                                                      UnionFind& sides) {
     std::map<std::int32_t, std::int32_t> bound;
     const Aliases aliases(graph.collective);
     Hazards hazards(graph.collective, aliases);
@@ -172,12 +174,14 @@ void assign_threadblocks(Graph& graph, const LowerOptions& options, bool within_
         const std::int32_t side = first_side(node);
         if (side >= 0) node.threadblock = threadblock_of[sides.find(side)];
     }
-    for (const auto& [number, side] : bound) graph.nodes[number].threadblock = threadblock_of[sides.find(side)];
+    for (const auto& [number, side] : bound)
+        graph.nodes[number].threadblock = threadblock_of[sides.find(side)];
     place_local_nodes(graph, order, counts);
     if (within_budget) {
         std::vector<std::vector<std::int64_t>> load(graph.collective.ranks);
         for (int rank = 0; rank < graph.collective.ranks; ++rank) load[rank].assign(counts[rank], 0);
-        for (const std::int32_t number : order) ++load[graph.nodes[number].rank][graph.nodes[number].threadblock];
+        for (const std::int32_t number : order)
+            ++load[graph.nodes[number].rank][graph.nodes[number].threadblock];
         std::vector<std::vector<int>> renamed;
         for (auto& loads : load) renamed.push_back(merge_to_budget(std::move(loads), options.threadblocks));
         for (const std::int32_t number : order) {

@@ -1,4 +1,5 @@
-// The graph as a Program: scratch places packed, nodes dealt to their threadblocks in key order, needs spelled out.
+// The graph as a Program: scratch places packed, nodes dealt to their threadblocks in key order, needs
+// spelled out.
 #include <baton/base/error.hpp>
 #include <baton/codegen/passes/graph.hpp>
 
@@ -12,12 +13,14 @@ namespace {
 /// Scratch places that living nodes use, renumbered densely in their order, so that runs stay runs.
 class ScratchPacking {
 public:
-    explicit ScratchPacking(const Graph& graph) : used_(graph.collective.ranks), dense_(graph.collective.ranks) {
+    explicit ScratchPacking(const Graph& graph)
+        : used_(graph.collective.ranks), dense_(graph.collective.ranks) {
         for (const Node& node : graph.nodes) {
             if (node.dead) continue;
             for (const auto* operands : {&node.sources, &node.destinations}) {
                 for (const ir::Operand& operand : *operands) {
-                    if (operand.kind != ir::OperandKind::local || operand.buffer != ir::Buffer::scratch) continue;
+                    if (operand.kind != ir::OperandKind::local || operand.buffer != ir::Buffer::scratch)
+                        continue;
                     used_[node.rank].assign(operand.index, operand.index + operand.chunks, true);
                 }
             }
@@ -41,7 +44,9 @@ public:
             classes.resize(first + static_cast<std::size_t>(piece.first - begin), 0);
             const std::int64_t origin = begin;
             known.look(begin, piece.first, [&](std::int64_t from, std::int64_t to, std::int64_t value) {
-                for (std::int64_t i = from; i < to; ++i) classes[first + static_cast<std::size_t>(i - origin)] = std::max<std::int64_t>(value - 1, 0);
+                for (std::int64_t i = from; i < to; ++i)
+                    classes[first + static_cast<std::size_t>(i - origin)] =
+                        std::max<std::int64_t>(value - 1, 0);
             });
         }
         return classes;
@@ -55,8 +60,12 @@ private:
 class Writer {
 public:
     Writer(const Graph& graph, std::vector<Location>& order)
-        : graph_(graph), locations_(graph.nodes.size()), order_(order), aliases_(graph.collective),
-          hazards_(graph.collective, aliases_), packing_(graph) {}
+        : graph_(graph),
+          locations_(graph.nodes.size()),
+          order_(order),
+          aliases_(graph.collective),
+          hazards_(graph.collective, aliases_),
+          packing_(graph) {}
 
     ir::Program run() {
         program_.name = graph_.name;
@@ -82,7 +91,8 @@ private:
     void add(std::int32_t number) {
         const Node& node = graph_.nodes[number];
         auto& threadblocks = program_.ranks[node.rank].threadblocks;
-        if (threadblocks.size() <= static_cast<std::size_t>(node.threadblock)) threadblocks.resize(node.threadblock + 1);
+        if (threadblocks.size() <= static_cast<std::size_t>(node.threadblock))
+            threadblocks.resize(node.threadblock + 1);
         ir::Threadblock& threadblock = threadblocks[node.threadblock];
         needs_.clear();
         announce(graph_, hazards_, number, [&](std::int32_t other, bool far) { need(number, other, far); });
@@ -113,10 +123,13 @@ private:
         const Node& node = graph_.nodes[number];
         const Node& before = graph_.nodes[other];
         if (far) {
-            // A get reads after its sender published, which orders it; a put must know that its destination is free.
-            const bool puts = std::any_of(node.destinations.begin(), node.destinations.end(), [&](const ir::Operand& operand) {
-                return operand.kind == ir::OperandKind::message && graph_.lanes[operand.target].connection.mode == ir::Mode::put;
-            });
+            // A get reads after its sender published, which orders it; a put must know that its destination
+            // is free.
+            const bool puts = std::any_of(
+                node.destinations.begin(), node.destinations.end(), [&](const ir::Operand& operand) {
+                    return operand.kind == ir::OperandKind::message &&
+                           graph_.lanes[operand.target].connection.mode == ir::Mode::put;
+                });
             if (puts && !same_threadblock(node, before)) require(locations_[other], ir::Event::completed);
             return;
         }
@@ -134,11 +147,15 @@ private:
         // A remote writer is the put that this node receives; its message orders it.
     }
 
-    static bool same_threadblock(const Node& a, const Node& b) { return a.rank == b.rank && a.threadblock == b.threadblock; }
+    static bool same_threadblock(const Node& a, const Node& b) {
+        return a.rank == b.rank && a.threadblock == b.threadblock;
+    }
 
-    /// Later instructions of a threadblock imply earlier ones; acknowledgements do so within one connection only.
+    /// Later instructions of a threadblock imply earlier ones; acknowledgements do so within one connection
+    /// only.
     void require(const Location& location, ir::Event event, int lane = -1) {
-        auto& instruction = needs_.try_emplace({location.rank, location.threadblock, event, lane}, -1).first->second;
+        auto& instruction =
+            needs_.try_emplace({location.rank, location.threadblock, event, lane}, -1).first->second;
         instruction = std::max(instruction, location.instruction);
     }
 
@@ -171,6 +188,8 @@ private:
 
 }  // namespace
 
-ir::Program to_program(const Graph& graph, std::vector<Location>& order) { return Writer(graph, order).run(); }
+ir::Program to_program(const Graph& graph, std::vector<Location>& order) {
+    return Writer(graph, order).run();
+}
 
 }  // namespace baton::codegen

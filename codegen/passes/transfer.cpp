@@ -5,7 +5,8 @@ namespace baton::codegen {
 void BlockAccesses::add(const Move& move) {
     const auto each = [&](const Run& run, int reads, int writes) {
         for (const Run& part : aliases_->memory(run)) {
-            auto& map = maps_[static_cast<std::size_t>(part.rank) * 3 + static_cast<std::size_t>(part.buffer)];
+            auto& map =
+                maps_[static_cast<std::size_t>(part.rank) * 3 + static_cast<std::size_t>(part.buffer)];
             map.visit(part.index, part.index + part.chunks, [&](auto, auto, Count& count) {
                 count.reads += reads;
                 count.writes += writes;
@@ -21,7 +22,9 @@ namespace {
 bool overlap(const std::vector<Run>& a, const std::vector<Run>& b) {
     for (const Run& x : a) {
         for (const Run& y : b) {
-            if (x.rank == y.rank && x.buffer == y.buffer && x.index < y.index + y.chunks && y.index < x.index + x.chunks) return true;
+            if (x.rank == y.rank && x.buffer == y.buffer && x.index < y.index + y.chunks &&
+                y.index < x.index + x.chunks)
+                return true;
         }
     }
     return false;
@@ -35,8 +38,10 @@ bool BlockAccesses::destination_is_read(const Move& move) const {
     const int own = overlap(runs, aliases_->memory(move.source)) ? 1 : 0;
     bool found = false;
     for (const Run& run : runs) {
-        const auto& map = maps_[static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)];
-        map.look(run.index, run.index + run.chunks, [&](auto, auto, const Count& count) { found = found || count.reads > own; });
+        const auto& map =
+            maps_[static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)];
+        map.look(run.index, run.index + run.chunks,
+                 [&](auto, auto, const Count& count) { found = found || count.reads > own; });
     }
     return found;
 }
@@ -46,8 +51,10 @@ bool BlockAccesses::source_is_written(const Move& move) const {
     const int own = overlap(runs, aliases_->memory(move.destination)) ? 1 : 0;
     bool found = false;
     for (const Run& run : runs) {
-        const auto& map = maps_[static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)];
-        map.look(run.index, run.index + run.chunks, [&](auto, auto, const Count& count) { found = found || count.writes > own; });
+        const auto& map =
+            maps_[static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)];
+        map.look(run.index, run.index + run.chunks,
+                 [&](auto, auto, const Count& count) { found = found || count.writes > own; });
     }
     return found;
 }

@@ -7,11 +7,12 @@
 
 namespace baton::codegen {
 
-/// The reads and writes of one par block, by memory (input and output merged as in-place calls merge them). Steps
-/// outside a par block are a block of their own.
+/// The reads and writes of one par block, by memory (input and output merged as in-place calls merge them).
+/// Steps outside a par block are a block of their own.
 class BlockAccesses {
 public:
-    BlockAccesses(const Aliases& aliases, int ranks) : aliases_(&aliases), maps_(static_cast<std::size_t>(ranks) * 3) {}
+    BlockAccesses(const Aliases& aliases, int ranks)
+        : aliases_(&aliases), maps_(static_cast<std::size_t>(ranks) * 3) {}
     void add(const Move& move);
     /// Whether a move other than `move` of the block reads what `move` writes.
     bool destination_is_read(const Move& move) const;

@@ -41,7 +41,8 @@ std::int64_t Values::full(int rank, ir::Buffer buffer, std::int64_t index) const
         return static_cast<std::int64_t>(collective_->custom->outputs[rank][index].contributions.size());
     }
     if (!ir::reduces(collective_->kind)) return 0;
-    // A relay works for some group; with groups of unequal size it could not know which, so it never completes values.
+    // A relay works for some group; with groups of unequal size it could not know which, so it never
+    // completes values.
     if (group_sizes_[rank] > 0) return group_sizes_[rank];
     return collective_->group_count() == 1 ? collective_->group_size(0) : 0;
 }
@@ -53,7 +54,8 @@ std::int64_t Values::class_at(const Run& place, std::int64_t offset) const {
         return collective_->class_of(place.rank, place.buffer, index);
     }
     std::int64_t found = 0;
-    scratch_classes_[place.rank].look(index, index + 1, [&](auto, auto, std::int64_t value) { found = value; });
+    scratch_classes_[place.rank].look(index, index + 1,
+                                      [&](auto, auto, std::int64_t value) { found = value; });
     return std::max<std::int64_t>(found - 1, 0);
 }
 
@@ -111,7 +113,8 @@ Value value_at(const IntervalMap<Value>& map, const Run& run, std::int64_t offse
     Value value;
     value.buffer = run.buffer;
     value.contributions = run.buffer == ir::Buffer::input ? 1 : 0;
-    map.look(run.index + offset, run.index + offset + 1, [&](auto, auto, const Value& known) { value = known; });
+    map.look(run.index + offset, run.index + offset + 1,
+             [&](auto, auto, const Value& known) { value = known; });
     return value;
 }
 
@@ -180,13 +183,15 @@ std::int32_t Values::contributions(const Run& run) const {
     return value_at(map(run.rank, run.buffer), run, 0).contributions;
 }
 
-Values::Update Values::update(const Move& move, const Run& source, std::int32_t contributions, std::int32_t node) {
+Values::Update Values::update(const Move& move, const Run& source, std::int32_t contributions,
+                              std::int32_t node) {
     const Run& run = move.destination;
     auto& values = map(run.rank, run.buffer);
     Update result;
     const Value before = value_at(values, run, 0);
     const std::int64_t all = full(run.rank, run.buffer, run.index);
-    std::vector<std::pair<std::int64_t, std::int32_t>> held;  // end and contributions of each part of the destination
+    std::vector<std::pair<std::int64_t, std::int32_t>>
+        held;  // end and contributions of each part of the destination
     if (move.reducing) {
         const auto stage = [&](std::int32_t more) {  // how the result lies: alone, a partial sum, or complete
             const std::int64_t total = std::int64_t{contributions} + more;
@@ -205,7 +210,8 @@ Values::Update Values::update(const Move& move, const Run& source, std::int32_t 
     after.contributions = contributions + (move.reducing ? before.contributions : 0);
     result.finalize = move.reducing && all > 1 && after.contributions == all;
     // A single rank's value is complete as it stands: the copy from input finalizes it.
-    if (all == 1 && collective_->kind != ir::CollectiveKind::custom && !move.reducing && source.buffer == ir::Buffer::input) {
+    if (all == 1 && collective_->kind != ir::CollectiveKind::custom && !move.reducing &&
+        source.buffer == ir::Buffer::input) {
         result.finalize = true;
     }
     after.buffer = run.buffer;

@@ -1,4 +1,5 @@
-// Wait minimization: a need goes when the sequence of its threadblock, a message or an earlier need already implies it.
+// Wait minimization: a need goes when the sequence of its threadblock, a message or an earlier need already
+// implies it.
 #include <baton/codegen/passes/graph.hpp>
 
 #include <algorithm>
@@ -33,7 +34,9 @@ void pack_needs(ir::Threadblock& threadblock) {
 }  // namespace
 
 void minimize_waits(ir::Program& program, const std::vector<Location>& order) {
-    const auto id = [](std::int32_t rank, std::int32_t threadblock) { return (std::int64_t{rank} << 32) | threadblock; };
+    const auto id = [](std::int32_t rank, std::int32_t threadblock) {
+        return (std::int64_t{rank} << 32) | threadblock;
+    };
     std::unordered_map<std::int64_t, Clock> now;
     // Whoever is needed by some threadblock keeps the clock of that moment.
     std::unordered_map<std::int64_t, std::unordered_map<std::int32_t, Clock>> kept;
@@ -61,12 +64,16 @@ void minimize_waits(ir::Program& program, const std::vector<Location>& order) {
             messages[source.target].pop_front();
         }
         // The latest needs first: they tend to imply the others.
-        std::vector<ir::Need> needs(threadblock.needs_of(instruction).begin(), threadblock.needs_of(instruction).end()), left;
-        std::stable_sort(needs.begin(), needs.end(), [](const ir::Need& a, const ir::Need& b) { return a.instruction > b.instruction; });
+        std::vector<ir::Need> needs(threadblock.needs_of(instruction).begin(),
+                                    threadblock.needs_of(instruction).end()),
+            left;
+        std::stable_sort(needs.begin(), needs.end(),
+                         [](const ir::Need& a, const ir::Need& b) { return a.instruction > b.instruction; });
         for (const ir::Need& need : needs) {
             const std::int64_t other = id(need.rank, need.threadblock);
             const auto known = clock.find(other);
-            const bool implied = need.event == ir::Event::completed && known != clock.end() && known->second > need.instruction;
+            const bool implied = need.event == ir::Event::completed && known != clock.end() &&
+                                 known->second > need.instruction;
             if (implied) continue;
             left.push_back(need);
             join(clock, kept[other][need.instruction]);
@@ -74,7 +81,8 @@ void minimize_waits(ir::Program& program, const std::vector<Location>& order) {
             count = std::max(count, need.instruction + 1);
         }
         std::sort(left.begin(), left.end(), [](const ir::Need& a, const ir::Need& b) {
-            return std::tie(a.rank, a.threadblock, a.instruction, a.event) < std::tie(b.rank, b.threadblock, b.instruction, b.event);
+            return std::tie(a.rank, a.threadblock, a.instruction, a.event) <
+                   std::tie(b.rank, b.threadblock, b.instruction, b.event);
         });
         std::copy(left.begin(), left.end(), threadblock.needs.begin() + instruction.first_need);
         instruction.needs = static_cast<std::uint16_t>(left.size());

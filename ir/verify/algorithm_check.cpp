@@ -5,9 +5,9 @@
 #include <baton/ir/verify/coverage.hpp>
 #include <baton/ir/verify/memory.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 
 namespace baton::ir {
 namespace {
@@ -24,9 +24,12 @@ struct Run {
 class Checker {
 public:
     Checker(const Algorithm& algorithm, const VerifyOptions& options)
-        : algorithm_(algorithm), options_(options), places_(algorithm.collective),
+        : algorithm_(algorithm),
+          options_(options),
+          places_(algorithm.collective),
           table_(places_.stride(), algorithm.collective.ranks),
-          written_(static_cast<std::size_t>(algorithm.collective.ranks)), read_(written_.size()) {
+          written_(static_cast<std::size_t>(algorithm.collective.ranks)),
+          read_(written_.size()) {
         memories_.emplace_back(places_, false);
         if (places_.any_alias()) memories_.emplace_back(places_, true);
         collect_above_ = std::min<std::int64_t>(options.memory_budget / 2, std::int64_t{64} << 20);
@@ -68,8 +71,9 @@ private:
 
     Error fault(const std::string& what, const Memory* memory = nullptr) const {
         const bool in_place = memory && memory->in_place();
-        return check_error(fmt::format("{}: {}{}", describe(step_), in_place ? "in place, " : "", what),
-                           fmt::format("{}{}step {}", algorithm_.name, algorithm_.name.empty() ? "" : ": ", position_));
+        return check_error(
+            fmt::format("{}: {}{}", describe(step_), in_place ? "in place, " : "", what),
+            fmt::format("{}{}step {}", algorithm_.name, algorithm_.name.empty() ? "" : ": ", position_));
     }
 
     // ---- operands
@@ -77,16 +81,19 @@ private:
     template <class Visit>
     void each_source(const Step& step, const Visit& visit) const {
         if (step.op == StepOp::switch_reduce)
-            for (const int member : group(step)) visit(Run{member, step.src_buffer, step.src_index, step.chunks});
+            for (const int member : group(step))
+                visit(Run{member, step.src_buffer, step.src_index, step.chunks});
         else
             visit(Run{step.src_rank, step.src_buffer, step.src_index, step.chunks});
     }
     template <class Visit>
     void each_destination(const Step& step, const Visit& visit) const {
         if (step.op == StepOp::multicast)
-            for (const int member : group(step)) visit(Run{member, step.dst_buffer, step.dst_index, step.chunks});
+            for (const int member : group(step))
+                visit(Run{member, step.dst_buffer, step.dst_index, step.chunks});
         else
-            visit(Run{step.op == StepOp::switch_reduce ? step.src_rank : step.dst_rank, step.dst_buffer, step.dst_index, step.chunks});
+            visit(Run{step.op == StepOp::switch_reduce ? step.src_rank : step.dst_rank, step.dst_buffer,
+                      step.dst_index, step.chunks});
     }
     const std::vector<int>& group(const Step& step) const {
         const auto g = static_cast<std::size_t>(step.dst_rank);
@@ -97,7 +104,8 @@ private:
 
     void check_range(const Run& run) const {
         if (run.rank < 0 || run.rank >= algorithm_.collective.ranks)
-            throw fault(fmt::format("rank {}, but there are {} ranks", run.rank, algorithm_.collective.ranks));
+            throw fault(
+                fmt::format("rank {}, but there are {} ranks", run.rank, algorithm_.collective.ranks));
         if (run.buffer == Buffer::scratch) return;
         const std::int64_t count = places_.count(run.rank, run.buffer);
         if (run.begin >= 0 && run.begin + run.count <= count) return;
@@ -114,12 +122,14 @@ private:
         pending.values.resize(memories_.size());
         each_destination(step, [&](const Run& run) {
             check_range(run);
-            if (run.buffer == Buffer::input) throw fault(fmt::format("writes the input of rank {}, which is never written", run.rank));
+            if (run.buffer == Buffer::input)
+                throw fault(fmt::format("writes the input of rank {}, which is never written", run.rank));
         });
         bool first = true;
         each_source(step, [&](const Run& run) {
             check_range(run);
-            if (run.buffer == Buffer::scratch) read_[static_cast<std::size_t>(run.rank)].add(run.begin, run.begin + run.count);
+            if (run.buffer == Buffer::scratch)
+                read_[static_cast<std::size_t>(run.rank)].add(run.begin, run.begin + run.count);
             for (std::size_t m = 0; m < memories_.size(); ++m) {
                 auto& values = pending.values[m];
                 if (first) {
@@ -133,8 +143,10 @@ private:
         });
         if (step.crosses() && memories_.size() == 2 && pending.values[0] != pending.values[1]) {
             const auto where = difference(pending.values[0], pending.values[1]);
-            throw fault(fmt::format("the message differs in place: chunk {} of it {} out of place, but {} in place", where.length,
-                                    holds(value_at(pending.values[0], where.length)), holds(value_at(pending.values[1], where.length))));
+            throw fault(
+                fmt::format("the message differs in place: chunk {} of it {} out of place, but {} in place",
+                            where.length, holds(value_at(pending.values[0], where.length)),
+                            holds(value_at(pending.values[1], where.length))));
         }
     }
 
@@ -144,7 +156,9 @@ private:
         std::int64_t at = run.begin;
         for (const auto& piece : pieces) {
             if (piece.value.set == kEmptyPlace)
-                throw fault(fmt::format("reads nothing: {} {} of rank {} holds no value yet", to_string(run.buffer), at, run.rank), &memory);
+                throw fault(fmt::format("reads nothing: {} {} of rank {} holds no value yet",
+                                        to_string(run.buffer), at, run.rank),
+                            &memory);
             at += piece.length;
         }
     }
@@ -153,14 +167,17 @@ private:
 
     void apply(const Pending& pending) {
         each_destination(pending.step, [&](const Run& run) {
-            if (run.buffer == Buffer::scratch) written_[static_cast<std::size_t>(run.rank)].add(run.begin, run.begin + run.count);
-            for (std::size_t m = 0; m < memories_.size(); ++m) write(memories_[m], pending.step, run, pending.values[m]);
+            if (run.buffer == Buffer::scratch)
+                written_[static_cast<std::size_t>(run.rank)].add(run.begin, run.begin + run.count);
+            for (std::size_t m = 0; m < memories_.size(); ++m)
+                write(memories_[m], pending.step, run, pending.values[m]);
         });
     }
 
     void write(Memory& memory, const Step& step, const Run& run, const std::vector<Piece>& values) {
         if (step.src_rank == run.rank && step.op != StepOp::switch_reduce &&
-            memory.partial_overlap(run.rank, step.src_buffer, step.src_index, run.buffer, run.begin, run.count))
+            memory.partial_overlap(run.rank, step.src_buffer, step.src_index, run.buffer, run.begin,
+                                   run.count))
             throw fault("source and destination overlap in part", &memory);
         check_classes(memory, run, values);
         if (step.op != StepOp::reduce && step.op != StepOp::send_reduce) {
@@ -172,7 +189,9 @@ private:
         std::int64_t at = run.begin;
         for (const auto& piece : other_) {
             if (piece.value.set == kEmptyPlace)
-                throw fault(fmt::format("reduces into nothing: {} {} of rank {} holds no value yet", to_string(run.buffer), at, run.rank), &memory);
+                throw fault(fmt::format("reduces into nothing: {} {} of rank {} holds no value yet",
+                                        to_string(run.buffer), at, run.rank),
+                            &memory);
             at += piece.length;
         }
         memory.write(run.rank, run.buffer, run.begin, combine(memory, other_, values, run.begin));
@@ -190,16 +209,18 @@ private:
                 const std::int64_t place = c.class_of(run.rank, run.buffer, at + i);
                 const std::int64_t value = places_.chunk_class(piece.value.base + i);
                 if (place != value)
-                    throw fault(fmt::format("a chunk of class {} does not fit {} {} of rank {}, which is of class {}", value,
-                                            to_string(run.buffer), at + i, run.rank, place),
-                                &memory);
+                    throw fault(
+                        fmt::format("a chunk of class {} does not fit {} {} of rank {}, which is of class {}",
+                                    value, to_string(run.buffer), at + i, run.rank, place),
+                        &memory);
             }
             at += piece.length;
         }
     }
 
     /// The reduction of two runs, place by place. `begin` is for messages.
-    const std::vector<Piece>& combine(const Memory& memory, const std::vector<Piece>& a, const std::vector<Piece>& b, std::int64_t begin) {
+    const std::vector<Piece>& combine(const Memory& memory, const std::vector<Piece>& a,
+                                      const std::vector<Piece>& b, std::int64_t begin) {
         combined_.clear();
         std::size_t i = 0, j = 0;
         std::int64_t in_a = 0, in_b = 0, done = 0;
@@ -217,12 +238,14 @@ private:
     Value unite(const Memory& memory, Value x, Value y, std::int64_t place) {
         const std::int64_t chunks = algorithm_.collective.chunks;
         if (chunks > 1 && (x.base - y.base) % chunks != 0)
-            throw fault(fmt::format("reduces chunks of different classes, {} and {}, at index {}", places_.chunk_class(y.base),
-                                    places_.chunk_class(x.base), place),
+            throw fault(fmt::format("reduces chunks of different classes, {} and {}, at index {}",
+                                    places_.chunk_class(y.base), places_.chunk_class(x.base), place),
                         &memory);
         const auto sum = table_.unite(x, y);
         if (!sum)
-            throw fault(fmt::format("{} is reduced twice, at index {}", places_.describe(table_.common(x, y)), place), &memory);
+            throw fault(
+                fmt::format("{} is reduced twice, at index {}", places_.describe(table_.common(x, y)), place),
+                &memory);
         return *sum;
     }
 
@@ -252,15 +275,19 @@ private:
             each_destination(step, [&](const Run& run) { writes.push_back({run, i}); });
         }
         const auto key = [](const Write& w) { return std::tuple(w.run.rank, w.run.buffer, w.run.begin); };
-        std::stable_sort(writes.begin(), writes.end(), [&](const Write& a, const Write& b) { return key(a) < key(b); });
+        std::stable_sort(writes.begin(), writes.end(),
+                         [&](const Write& a, const Write& b) { return key(a) < key(b); });
         for (std::size_t i = 1; i < writes.size(); ++i) {
             const auto &a = writes[i - 1], &b = writes[i];
-            if (a.run.rank != b.run.rank || a.run.buffer != b.run.buffer || b.run.begin >= a.run.begin + a.run.count) continue;
+            if (a.run.rank != b.run.rank || a.run.buffer != b.run.buffer ||
+                b.run.begin >= a.run.begin + a.run.count)
+                continue;
             const auto [first, second] = std::minmax(a.pending, b.pending);
             step_ = block_[second].step;
             position_ = block_[second].position;
-            throw fault(fmt::format("writes {} {} of rank {}, which step {} of the same par block writes too", to_string(b.run.buffer),
-                                    b.run.begin, b.run.rank, block_[first].position));
+            throw fault(fmt::format("writes {} {} of rank {}, which step {} of the same par block writes too",
+                                    to_string(b.run.buffer), b.run.begin, b.run.rank,
+                                    block_[first].position));
         }
     }
 
@@ -275,7 +302,9 @@ private:
         if (table_.bytes() > options_.memory_budget / 2) table_.hash_all();
         collect_above_ = table_.hashed() ? std::max(options_.memory_budget, 4 * table_.bytes())
                                          : std::max(collect_above_, 2 * table_.bytes());
-        if (!table_.hashed()) collect_above_ = std::min(collect_above_, std::max(options_.memory_budget / 2, table_.bytes() * 5 / 4));
+        if (!table_.hashed())
+            collect_above_ =
+                std::min(collect_above_, std::max(options_.memory_budget / 2, table_.bytes() * 5 / 4));
     }
 
     bool over_budget() const {
@@ -286,8 +315,9 @@ private:
 
     AlgorithmReport too_large(AlgorithmReport report) const {
         report.assurance = Assurance::not_proven;
-        report.warnings.push_back(fmt::format("the places of {} ranks take more than twice the memory budget of {}",
-                                              algorithm_.collective.ranks, to_string(Bytes{options_.memory_budget})));
+        report.warnings.push_back(
+            fmt::format("the places of {} ranks take more than twice the memory budget of {}",
+                        algorithm_.collective.ranks, to_string(Bytes{options_.memory_budget})));
         return report;
     }
 
@@ -301,21 +331,26 @@ private:
                 std::int64_t at = 0;
                 for (const auto& piece : other_) {
                     const Value expected{goal.value.base + at, goal.value.set};
-                    if (piece.value != expected) throw wrong_output(memory, rank, goal.begin + at, expected, piece.value);
+                    if (piece.value != expected)
+                        throw wrong_output(memory, rank, goal.begin + at, expected, piece.value);
                     at += piece.length;
                 }
             }
     }
 
-    Error wrong_output(const Memory& memory, int rank, std::int64_t place, Value expected, Value actual) const {
-        std::string text = fmt::format("{}output {} of rank {} ", memory.in_place() ? "in place, " : "", place, rank);
+    Error wrong_output(const Memory& memory, int rank, std::int64_t place, Value expected,
+                       Value actual) const {
+        std::string text =
+            fmt::format("{}output {} of rank {} ", memory.in_place() ? "in place, " : "", place, rank);
         if (actual.set == kEmptyPlace)
             text += "is never written";
         else if (table_.hashed())
-            text += fmt::format("holds {} contributions that are not the {} it must hold", table_.size(actual), table_.size(expected));
+            text += fmt::format("holds {} contributions that are not the {} it must hold",
+                                table_.size(actual), table_.size(expected));
         else
             text += compare(expected, actual);
-        return check_error(text, fmt::format("{}{}at the end", algorithm_.name, algorithm_.name.empty() ? "" : ": "));
+        return check_error(
+            text, fmt::format("{}{}at the end", algorithm_.name, algorithm_.name.empty() ? "" : ": "));
     }
 
     std::string compare(Value expected, Value actual) const {
@@ -323,19 +358,24 @@ private:
         std::vector<ContributionNumber> missing, extra;
         std::set_difference(want.begin(), want.end(), have.begin(), have.end(), std::back_inserter(missing));
         std::set_difference(have.begin(), have.end(), want.begin(), want.end(), std::back_inserter(extra));
-        const auto more = [](std::size_t count) { return count > 1 ? fmt::format(" and {} more", count - 1) : std::string(); };
+        const auto more = [](std::size_t count) {
+            return count > 1 ? fmt::format(" and {} more", count - 1) : std::string();
+        };
         std::string text;
-        if (!missing.empty()) text = fmt::format("lacks {}{}", places_.describe(missing[0]), more(missing.size()));
+        if (!missing.empty())
+            text = fmt::format("lacks {}{}", places_.describe(missing[0]), more(missing.size()));
         if (!extra.empty())
-            text += fmt::format("{}holds {}{}, which it must not", missing.empty() ? "" : " and ", places_.describe(extra[0]), more(extra.size()));
+            text += fmt::format("{}holds {}{}, which it must not", missing.empty() ? "" : " and ",
+                                places_.describe(extra[0]), more(extra.size()));
         return text;
     }
 
     std::string holds(Value value) const {
         if (table_.hashed()) return fmt::format("holds {} contributions", table_.size(value));
         const auto members = table_.members(value);
-        return fmt::format("holds {}{}", places_.describe(members[0]),
-                           members.size() > 1 ? fmt::format(" and {} more", members.size() - 1) : std::string());
+        return fmt::format(
+            "holds {}{}", places_.describe(members[0]),
+            members.size() > 1 ? fmt::format(" and {} more", members.size() - 1) : std::string());
     }
 
     /// The first place (as `length`) at which two runs differ.
@@ -364,15 +404,16 @@ private:
             if (ranks++ == 0) first_rank = static_cast<std::int64_t>(rank), first_place = place;
         }
         if (ranks > 0)
-            report.warnings.push_back(fmt::format("scratch {} of rank {} is written and never read{}", first_place, first_rank,
-                                                  ranks > 1 ? fmt::format("; so are places of {} more ranks", ranks - 1) : std::string()));
+            report.warnings.push_back(fmt::format(
+                "scratch {} of rank {} is written and never read{}", first_place, first_rank,
+                ranks > 1 ? fmt::format("; so are places of {} more ranks", ranks - 1) : std::string()));
     }
 
     const Algorithm& algorithm_;
     const VerifyOptions& options_;
     Places places_;
     ContributionTable table_;
-    std::vector<Memory> memories_;  // out of place, in place
+    std::vector<Memory> memories_;          // out of place, in place
     std::vector<Coverage> written_, read_;  // scratch, per rank
     std::vector<Pending> block_;
     Pending direct_;
@@ -401,8 +442,9 @@ AlgorithmReport verify(const Algorithm& algorithm, const VerifyOptions& options)
         AlgorithmReport report;
         report.assurance = Assurance::not_proven;
         report.steps = steps;
-        report.warnings.push_back(fmt::format("{}{} steps are too many to follow (limit {})", steps == INT64_MAX ? "more than " : "",
-                                              steps, options.step_limit));
+        report.warnings.push_back(fmt::format("{}{} steps are too many to follow (limit {})",
+                                              steps == INT64_MAX ? "more than " : "", steps,
+                                              options.step_limit));
         return report;
     }
     return Checker(algorithm, options).run();

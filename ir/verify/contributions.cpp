@@ -15,7 +15,8 @@ constexpr std::size_t kCacheSize = std::size_t{1} << 16;
 std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
     __extension__ using Wide = unsigned __int128;
     const Wide product = static_cast<Wide>(a) * b;
-    std::uint64_t sum = static_cast<std::uint64_t>(product & kPrime) + static_cast<std::uint64_t>(product >> 61);
+    std::uint64_t sum =
+        static_cast<std::uint64_t>(product & kPrime) + static_cast<std::uint64_t>(product >> 61);
     if (sum >= kPrime) sum -= kPrime;
     return sum;
 }
@@ -40,7 +41,8 @@ ContributionTable::ContributionTable(std::int64_t stride, int ranks)
 }
 
 std::int64_t ContributionTable::bytes() const {
-    return static_cast<std::int64_t>(runs_.size() * sizeof(Run) + sets_.size() * sizeof(Set) + index_.size() * sizeof(SetId));
+    return static_cast<std::int64_t>(runs_.size() * sizeof(Run) + sets_.size() * sizeof(Set) +
+                                     index_.size() * sizeof(SetId));
 }
 
 std::optional<Value> ContributionTable::unite(Value a, Value b) {
@@ -49,7 +51,8 @@ std::optional<Value> ContributionTable::unite(Value a, Value b) {
     auto key = mix(static_cast<std::uint64_t>(distance), static_cast<std::uint64_t>(a.set));
     key = mix(key, static_cast<std::uint64_t>(b.set));
     auto& cached = cache_[key & (kCacheSize - 1)];
-    if (cached.a == a.set && cached.b == b.set && cached.distance == distance) return Value{a.base, cached.result};
+    if (cached.a == a.set && cached.b == b.set && cached.distance == distance)
+        return Value{a.base, cached.result};
     auto result = hashed_ ? unite_hashed(a, b) : unite_exact(a, b);
     if (result) cached = {a.set, b.set, result->set, distance};
     return result;
@@ -112,13 +115,15 @@ Value ContributionTable::make(std::vector<ContributionNumber> numbers) {
     for (const auto number : numbers) {
         const std::int64_t residue = number % stride_;
         const auto quotient = static_cast<std::int32_t>(number / stride_);
-        if (!runs.empty() && runs.back().residue == residue && runs.back().quotient + runs.back().count == quotient)
+        if (!runs.empty() && runs.back().residue == residue &&
+            runs.back().quotient + runs.back().count == quotient)
             ++runs.back().count;
         else
             runs.push_back({residue, quotient, 1});
     }
     if (hashed_)
-        return {base, intern(static_cast<std::int64_t>(numbers.size()), fingerprint(runs.data(), runs.size()))};
+        return {base,
+                intern(static_cast<std::int64_t>(numbers.size()), fingerprint(runs.data(), runs.size()))};
     return {base, intern(runs)};
 }
 
@@ -150,7 +155,8 @@ SetId ContributionTable::add(Set set) {
         free_.pop_back();
         sets_[static_cast<std::size_t>(id)] = set;
     } else {
-        if (sets_.size() >= static_cast<std::size_t>(INT32_MAX)) throw internal_error("too many sets of contributions");
+        if (sets_.size() >= static_cast<std::size_t>(INT32_MAX))
+            throw internal_error("too many sets of contributions");
         id = static_cast<SetId>(sets_.size());
         sets_.push_back(set);
     }
@@ -166,7 +172,8 @@ SetId ContributionTable::add(Set set) {
 
 template <class Same>
 SetId ContributionTable::find(std::uint64_t key, const Same& same) const {
-    for (std::size_t at = key & (index_.size() - 1); index_[at] != kEmptyPlace; at = (at + 1) & (index_.size() - 1)) {
+    for (std::size_t at = key & (index_.size() - 1); index_[at] != kEmptyPlace;
+         at = (at + 1) & (index_.size() - 1)) {
         const auto& set = sets_[static_cast<std::size_t>(index_[at])];
         if (set.key == key && same(set)) return index_[at];
     }
@@ -183,7 +190,8 @@ SetId ContributionTable::intern(const std::vector<Run>& runs) {
         elements += run.count;
     }
     const SetId known = find(key, [&](const Set& set) {
-        return set.runs == runs.size() && std::equal(runs.begin(), runs.end(), runs_.begin() + static_cast<std::ptrdiff_t>(set.first));
+        return set.runs == runs.size() &&
+               std::equal(runs.begin(), runs.end(), runs_.begin() + static_cast<std::ptrdiff_t>(set.first));
     });
     if (known != kEmptyPlace) return known;
     Set set;
@@ -197,7 +205,8 @@ SetId ContributionTable::intern(const std::vector<Run>& runs) {
 
 SetId ContributionTable::intern(std::int64_t elements, const Fingerprint& fingerprint) {
     const std::uint64_t key = mix(mix(static_cast<std::uint64_t>(elements), fingerprint[0]), fingerprint[1]);
-    const SetId known = find(key, [&](const Set& set) { return set.elements == elements && set.fingerprint == fingerprint; });
+    const SetId known =
+        find(key, [&](const Set& set) { return set.elements == elements && set.fingerprint == fingerprint; });
     if (known != kEmptyPlace) return known;
     Set set;
     set.elements = elements;

@@ -10,8 +10,8 @@
 
 namespace baton::ir {
 
-/// The input value in virtual place v = shard*C + class of rank p is the number p*stride + v. Then a run of chunks of
-/// one rank, and equal chunks of neighboring ranks, are arithmetic sequences.
+/// The input value in virtual place v = shard*C + class of rank p is the number p*stride + v. Then a run of
+/// chunks of one rank, and equal chunks of neighboring ranks, are arithmetic sequences.
 using ContributionNumber = std::int64_t;
 using SetId = std::int32_t;
 inline constexpr SetId kEmptyPlace = -1;
@@ -23,9 +23,9 @@ struct Value {
     bool operator==(const Value&) const = default;
 };
 
-/// Interns sets relative to their smallest member. Exact sets are sorted runs of ranks; above the memory budget each
-/// becomes its size and a 122-bit polynomial fingerprint (sum of x^member modulo 2^61-1, for two fixed x), which shifts
-/// by a product, so that intervals keep working.
+/// Interns sets relative to their smallest member. Exact sets are sorted runs of ranks; above the memory
+/// budget each becomes its size and a 122-bit polynomial fingerprint (sum of x^member modulo 2^61-1, for two
+/// fixed x), which shifts by a product, so that intervals keep working.
 class ContributionTable {
 public:
     ContributionTable(std::int64_t stride, int ranks);
@@ -44,7 +44,8 @@ public:
 
     bool hashed() const { return hashed_; }
     std::int64_t bytes() const;
-    /// Frees sets that `visit` does not name; call between steps only. `visit(mark)` must call mark for each set in use.
+    /// Frees sets that `visit` does not name; call between steps only. `visit(mark)` must call mark for each
+    /// set in use.
     void collect(const std::function<void(const std::function<void(SetId)>&)>& visit);
     /// From exact sets to fingerprints.
     void hash_all();
@@ -58,7 +59,7 @@ private:
     };
     using Fingerprint = std::array<std::uint64_t, 2>;
     struct Set {
-        std::size_t first = 0;    ///< in runs_
+        std::size_t first = 0;  ///< in runs_
         std::uint32_t runs = 0;
         bool used = false;
         std::int64_t elements = 0;

@@ -2,8 +2,8 @@
 
 #include <baton/base/error.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace baton::ir {
 namespace {
@@ -31,10 +31,12 @@ Places::Places(const Collective& collective) : collective_(collective) {
             for (const auto& place : inputs) shards = std::max(shards, place.shard + 1);
         for (const auto& outputs : c.custom->outputs)
             for (const auto& place : outputs)
-                for (const auto& contribution : place.contributions) shards = std::max(shards, contribution.shard + 1);
+                for (const auto& contribution : place.contributions)
+                    shards = std::max(shards, contribution.shard + 1);
     }
     if (__builtin_mul_overflow(shards, c.chunks, &stride_) || stride_ > (std::int64_t{1} << 61) / c.ranks)
-        throw input_error(fmt::format("{} shards of {} chunks at {} ranks are too many to number", shards, c.chunks, c.ranks));
+        throw input_error(fmt::format("{} shards of {} chunks at {} ranks are too many to number", shards,
+                                      c.chunks, c.ranks));
     for (int rank = 0; rank < c.ranks; ++rank) {
         auto& own = ranks_[static_cast<std::size_t>(rank)];
         if (c.kind != CollectiveKind::custom && own.group < 0) continue;
@@ -42,7 +44,8 @@ Places::Places(const Collective& collective) : collective_(collective) {
         own.inputs = c.places(rank, Buffer::input);
         own.outputs = c.places(rank, Buffer::output);
         if (std::max(own.inputs, own.outputs) > kMaxPlaces)
-            throw input_error(fmt::format("rank {} has {} places; at most 2^31 can be named", rank, std::max(own.inputs, own.outputs)),
+            throw input_error(fmt::format("rank {} has {} places; at most 2^31 can be named", rank,
+                                          std::max(own.inputs, own.outputs)),
                               {}, "take fewer chunks");
         if (own.inputs == 0 || own.outputs == 0) continue;
         // In every kind the aliased places are one run, from the first input or from the first output place.
@@ -78,7 +81,8 @@ Value Places::all_of_group(int group, std::int64_t shard, ContributionTable& tab
     Value& all = all_[static_cast<std::size_t>(group)];
     if (all.set == kEmptyPlace) {
         std::vector<ContributionNumber> numbers;
-        for (int q = 0; q < collective_.group_size(group); ++q) numbers.push_back(collective_.rank_at(group, q) * stride_);
+        for (int q = 0; q < collective_.group_size(group); ++q)
+            numbers.push_back(collective_.rank_at(group, q) * stride_);
         all = table.make(std::move(numbers));
     }
     return {all.base + shard * collective_.chunks, all.set};
@@ -95,25 +99,30 @@ std::vector<Goal> Places::goals(int rank, ContributionTable& table) const {
     switch (c.kind) {
         case CollectiveKind::broadcast:
         case CollectiveKind::send_recv: return {{0, c.chunks, single(c.rank_at(own.group, c.root), 0)}};
-        case CollectiveKind::scatter: return {{0, c.chunks, single(c.rank_at(own.group, c.root), own.position)}};
+        case CollectiveKind::scatter:
+            return {{0, c.chunks, single(c.rank_at(own.group, c.root), own.position)}};
         case CollectiveKind::gather:
         case CollectiveKind::all_gather:
         case CollectiveKind::all_to_all:
-            if (c.groups.empty() && c.kind != CollectiveKind::all_to_all) return {{0, own.outputs, single(0, 0)}};
+            if (c.groups.empty() && c.kind != CollectiveKind::all_to_all)
+                return {{0, own.outputs, single(0, 0)}};
             for (int q = 0; q < c.group_size(own.group); ++q)
                 goals.push_back({q * c.chunks, c.chunks,
-                                 single(c.rank_at(own.group, q), c.kind == CollectiveKind::all_to_all ? own.position : 0)});
+                                 single(c.rank_at(own.group, q),
+                                        c.kind == CollectiveKind::all_to_all ? own.position : 0)});
             return goals;
         case CollectiveKind::reduce:
         case CollectiveKind::all_reduce: return {{0, c.chunks, all_of_group(own.group, 0, table)}};
-        case CollectiveKind::reduce_scatter: return {{0, c.chunks, all_of_group(own.group, own.position, table)}};
+        case CollectiveKind::reduce_scatter:
+            return {{0, c.chunks, all_of_group(own.group, own.position, table)}};
         case CollectiveKind::custom: break;
     }
     for (std::int64_t i = 0; i < own.outputs; ++i) {
         const auto& place = c.custom->outputs[static_cast<std::size_t>(rank)][static_cast<std::size_t>(i)];
         std::vector<ContributionNumber> numbers;
         for (const auto& contribution : place.contributions)
-            numbers.push_back(contribution.rank * stride_ + contribution.shard * c.chunks + place.chunk_class);
+            numbers.push_back(contribution.rank * stride_ + contribution.shard * c.chunks +
+                              place.chunk_class);
         goals.push_back({i, 1, table.make(std::move(numbers))});
     }
     return goals;
@@ -121,14 +130,17 @@ std::vector<Goal> Places::goals(int rank, ContributionTable& table) const {
 
 std::string Places::describe(ContributionNumber number) const {
     const std::int64_t rank = number / stride_, place = number % stride_;
-    std::string text = stride_ == collective_.chunks ? "the input of" : fmt::format("shard {} of", place / collective_.chunks);
+    std::string text = stride_ == collective_.chunks ? "the input of"
+                                                     : fmt::format("shard {} of", place / collective_.chunks);
     text += fmt::format(" rank {}", rank);
     if (collective_.chunks > 1) text += fmt::format(" (class {})", place % collective_.chunks);
     return text;
 }
 
 Memory::Memory(const Places& places, bool in_place)
-    : places_(places), in_place_(in_place), outputs_(static_cast<std::size_t>(places.collective().ranks)),
+    : places_(places),
+      in_place_(in_place),
+      outputs_(static_cast<std::size_t>(places.collective().ranks)),
       scratch_(outputs_.size()) {
     if (!in_place) return;
     std::vector<Piece> pieces;
@@ -141,7 +153,8 @@ Memory::Memory(const Places& places, bool in_place)
     }
 }
 
-void Memory::read(int rank, Buffer buffer, std::int64_t begin, std::int64_t count, std::vector<Piece>& pieces) const {
+void Memory::read(int rank, Buffer buffer, std::int64_t begin, std::int64_t count,
+                  std::vector<Piece>& pieces) const {
     const auto at = static_cast<std::size_t>(rank);
     if (buffer != Buffer::input) {
         (buffer == Buffer::output ? outputs_ : scratch_)[at].read(begin, count, pieces);
@@ -164,7 +177,8 @@ void Memory::write(int rank, Buffer buffer, std::int64_t begin, const std::vecto
     (buffer == Buffer::output ? outputs_ : scratch_)[static_cast<std::size_t>(rank)].write(begin, pieces);
 }
 
-bool Memory::partial_overlap(int rank, Buffer a, std::int64_t a_begin, Buffer b, std::int64_t b_begin, std::int64_t count) const {
+bool Memory::partial_overlap(int rank, Buffer a, std::int64_t a_begin, Buffer b, std::int64_t b_begin,
+                             std::int64_t count) const {
     const auto alias = places_.alias(rank);
     if (a != b) {
         if (!in_place_ || alias.count == 0 || a == Buffer::scratch || b == Buffer::scratch) return false;
@@ -173,7 +187,8 @@ bool Memory::partial_overlap(int rank, Buffer a, std::int64_t a_begin, Buffer b,
             std::swap(a, b);
             std::swap(a_begin, b_begin);
         }
-        const std::int64_t begin = std::max(a_begin, alias.input), end = std::min(a_begin + count, alias.input + alias.count);
+        const std::int64_t begin = std::max(a_begin, alias.input),
+                           end = std::min(a_begin + count, alias.input + alias.count);
         if (begin >= end) return false;
         const std::int64_t shift = alias.output - alias.input;
         return a_begin + shift != b_begin && begin + shift < b_begin + count && b_begin < end + shift;

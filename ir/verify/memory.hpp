@@ -66,11 +66,13 @@ public:
 
     bool in_place() const { return in_place_; }
     /// Appends what [begin, begin+count) of a buffer holds.
-    void read(int rank, Buffer buffer, std::int64_t begin, std::int64_t count, std::vector<Piece>& pieces) const;
+    void read(int rank, Buffer buffer, std::int64_t begin, std::int64_t count,
+              std::vector<Piece>& pieces) const;
     /// `buffer` is not input.
     void write(int rank, Buffer buffer, std::int64_t begin, const std::vector<Piece>& pieces);
     /// Whether two runs of one rank share some places but do not start at the same one.
-    bool partial_overlap(int rank, Buffer a, std::int64_t a_begin, Buffer b, std::int64_t b_begin, std::int64_t count) const;
+    bool partial_overlap(int rank, Buffer a, std::int64_t a_begin, Buffer b, std::int64_t b_begin,
+                         std::int64_t count) const;
     std::int64_t bytes() const;
 
     template <class Visit>

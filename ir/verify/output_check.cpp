@@ -3,8 +3,8 @@
 #include <baton/base/error.hpp>
 #include <baton/ir/verify/program_memory.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -12,13 +12,15 @@ namespace baton::ir::checks {
 namespace {
 
 std::string name(const Contribution& c, const Collective& collective) {
-    if (!has_shards(collective.kind) && collective.kind != CollectiveKind::custom) return fmt::format("rank {}", c.rank);
+    if (!has_shards(collective.kind) && collective.kind != CollectiveKind::custom)
+        return fmt::format("rank {}", c.rank);
     return fmt::format("shard {} of rank {}", c.shard, c.rank);
 }
 
 class OutputCheck {
 public:
-    OutputCheck(const ProgramGraph& graph, ValueTrees& trees, const std::array<std::vector<OutputPieces>, 2>& outputs)
+    OutputCheck(const ProgramGraph& graph, ValueTrees& trees,
+                const std::array<std::vector<OutputPieces>, 2>& outputs)
         : graph_(graph), collective_(graph.program->collective), trees_(trees), outputs_(outputs) {}
 
     Order run() {
@@ -58,7 +60,8 @@ private:
             const Piece& piece = output.pieces[i];
             for (std::int64_t done = 0; done < piece.length;) {
                 const std::int64_t length = std::min(piece.length - done, uniform_run(index + done));
-                check_run(rank, index + done, length, piece.value.advanced(done), output.writers[i], placement);
+                check_run(rank, index + done, length, piece.value.advanced(done), output.writers[i],
+                          placement);
                 done += length;
             }
             index += piece.length;
@@ -71,16 +74,20 @@ private:
         return collective_.chunks - index % collective_.chunks;
     }
 
-    void check_run(int rank, std::int64_t index, std::int64_t length, Value value, Site writer, Placement placement) {
+    void check_run(int rank, std::int64_t index, std::int64_t length, Value value, Site writer,
+                   Placement placement) {
         const auto where = [&] {
-            return fmt::format("rank {}, {} ({})", rank, place_name(Buffer::output, index, length), words(placement));
+            return fmt::format("rank {}, {} ({})", rank, place_name(Buffer::output, index, length),
+                               words(placement));
         };
         if (value.node < 0) throw check_error("is never written", where());
-        const std::string last = writer.block >= 0 ? "written by " + graph_.name(writer) : "held from the start";
+        const std::string last =
+            writer.block >= 0 ? "written by " + graph_.name(writer) : "held from the start";
         const OutputPlace expected = collective_.output(rank, index);
         const std::int64_t count = trees_.leaf_count(value);
         if (count > kManyLeaves && count > static_cast<std::int64_t>(expected.contributions.size())) {
-            throw check_error(fmt::format("holds {} contributions instead of {}; {}", count, expected.contributions.size(), last),
+            throw check_error(fmt::format("holds {} contributions instead of {}; {}", count,
+                                          expected.contributions.size(), last),
                               where());
         }
         const std::vector<Leaf> leaves = trees_.leaves(value);
@@ -89,13 +96,15 @@ private:
         for (const Leaf& leaf : leaves) {
             const InputPlace place = collective_.input(leaf.rank, leaf.index);
             if (place.chunk_class != expected.chunk_class) {
-                throw check_error(fmt::format("holds class {} of rank {} where class {} belongs; {}", place.chunk_class,
-                                              leaf.rank, expected.chunk_class, last), where());
+                throw check_error(fmt::format("holds class {} of rank {} where class {} belongs; {}",
+                                              place.chunk_class, leaf.rank, expected.chunk_class, last),
+                                  where());
             }
             found.push_back({leaf.rank, place.shard});
         }
         std::sort(found.begin(), found.end());
-        if (found != expected.contributions) throw check_error(difference(found, expected.contributions) + "; " + last, where());
+        if (found != expected.contributions)
+            throw check_error(difference(found, expected.contributions) + "; " + last, where());
         if (!reduces(collective_.kind) || expected.contributions.empty()) return;
         if (!trees_.is_finalized(value) && needs_finalize(expected)) {
             throw check_error("holds a value that no instruction finalized; " + last, where(),
@@ -106,20 +115,24 @@ private:
 
     bool needs_finalize(const OutputPlace& expected) const { return expected.contributions.size() > 1; }
 
-    std::string difference(const std::vector<Contribution>& found, const std::vector<Contribution>& expected) const {
+    std::string difference(const std::vector<Contribution>& found,
+                           const std::vector<Contribution>& expected) const {
         for (std::size_t i = 1; i < found.size(); ++i) {
-            if (found[i] == found[i - 1]) return "holds the contribution of " + name(found[i], collective_) + " twice";
+            if (found[i] == found[i - 1])
+                return "holds the contribution of " + name(found[i], collective_) + " twice";
         }
         for (const Contribution& c : expected) {
             if (!std::binary_search(found.begin(), found.end(), c)) {
                 std::string text = "misses the contribution of " + name(c, collective_);
-                if (found.size() == 1) text += fmt::format(" and holds that of {}", name(found[0], collective_));
+                if (found.size() == 1)
+                    text += fmt::format(" and holds that of {}", name(found[0], collective_));
                 return text;
             }
         }
         for (const Contribution& c : found) {
             if (!std::binary_search(expected.begin(), expected.end(), c)) {
-                return fmt::format("holds the contribution of {}, which does not belong there", name(c, collective_));
+                return fmt::format("holds the contribution of {}, which does not belong there",
+                                   name(c, collective_));
             }
         }
         return "holds other contributions than it must";
@@ -127,7 +140,8 @@ private:
 
     void judge_order(Value value, std::vector<Leaf> leaves, const OutputPlace& expected) {
         if (collective_.kind == CollectiveKind::custom) {
-            const auto [found, added] = custom_.try_emplace({expected.chunk_class, expected.contributions}, value);
+            const auto [found, added] =
+                custom_.try_emplace({expected.chunk_class, expected.contributions}, value);
             if (!added && found->second != value) replicas_equal_ = false;
         }
         if (!rank_order_) return;
@@ -150,7 +164,8 @@ private:
 
 }  // namespace
 
-Order check_outputs(const ProgramGraph& graph, ValueTrees& trees, const std::array<std::vector<OutputPieces>, 2>& outputs) {
+Order check_outputs(const ProgramGraph& graph, ValueTrees& trees,
+                    const std::array<std::vector<OutputPieces>, 2>& outputs) {
     return OutputCheck(graph, trees, outputs).run();
 }
 

@@ -44,8 +44,9 @@ struct OutputPieces {
 };
 
 /// Checks that every output place holds each of its contributions once, completed, in both placements
-/// (`outputs[placement][rank]`), and tells the order of the reductions. Throws a check error that names rank, place and
-/// contribution.
-Order check_outputs(const ProgramGraph& graph, ValueTrees& trees, const std::array<std::vector<OutputPieces>, 2>& outputs);
+/// (`outputs[placement][rank]`), and tells the order of the reductions. Throws a check error that names rank,
+/// place and contribution.
+Order check_outputs(const ProgramGraph& graph, ValueTrees& trees,
+                    const std::array<std::vector<OutputPieces>, 2>& outputs);
 
 }  // namespace baton::ir::checks

@@ -32,12 +32,15 @@ void PlaceMap::read(std::int64_t begin, std::int64_t count, std::vector<Piece>& 
     if (is_dense_) {
         const auto size = static_cast<std::int64_t>(dense_.size());
         const std::int64_t end = begin + count;
-        for (std::int64_t i = begin; i < std::min(end, size); ++i) append(pieces, {1, dense_[static_cast<std::size_t>(i)]});
+        for (std::int64_t i = begin; i < std::min(end, size); ++i)
+            append(pieces, {1, dense_[static_cast<std::size_t>(i)]});
         append(pieces, {std::max<std::int64_t>(0, end - std::max(begin, size)), Value{}});
         return;
     }
-    auto it = std::upper_bound(segments_.begin(), segments_.end(), begin,
-                               [](std::int64_t place, const Segment& segment) { return place < segment.begin; }) - 1;
+    auto it =
+        std::upper_bound(segments_.begin(), segments_.end(), begin,
+                         [](std::int64_t place, const Segment& segment) { return place < segment.begin; }) -
+        1;
     const std::int64_t end = begin + count;
     for (std::int64_t at = begin; at < end; ++it) {
         const std::int64_t stop = it + 1 == segments_.end() ? end : std::min(end, (it + 1)->begin);
@@ -48,7 +51,8 @@ void PlaceMap::read(std::int64_t begin, std::int64_t count, std::vector<Piece>& 
 
 void PlaceMap::write(std::int64_t begin, const std::vector<Piece>& pieces) {
     for (const auto& piece : pieces) {
-        if (is_dense_ && begin + piece.length > kMaxGrowth * static_cast<std::int64_t>(dense_.size())) sparsify();
+        if (is_dense_ && begin + piece.length > kMaxGrowth * static_cast<std::int64_t>(dense_.size()))
+            sparsify();
         if (is_dense_) {
             const auto end = static_cast<std::size_t>(begin + piece.length);
             if (dense_.size() < end) dense_.resize(end);
@@ -118,7 +122,8 @@ void PlaceMap::sparsify() {
 }
 
 std::int64_t PlaceMap::bytes() const {
-    return static_cast<std::int64_t>(segments_.capacity() * sizeof(Segment) + dense_.capacity() * sizeof(Value));
+    return static_cast<std::int64_t>(segments_.capacity() * sizeof(Segment) +
+                                     dense_.capacity() * sizeof(Value));
 }
 
 }  // namespace baton::ir

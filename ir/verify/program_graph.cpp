@@ -2,8 +2,8 @@
 
 #include <baton/base/error.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <tuple>
 
 namespace baton::ir::checks {
@@ -46,8 +46,8 @@ public:
     ProgramGraph build() {
         program_.collective.check("collective");
         if (static_cast<std::int64_t>(program_.ranks.size()) != program_.collective.ranks) {
-            throw check_error(fmt::format("the program has {} ranks, its collective {}", program_.ranks.size(),
-                                          program_.collective.ranks));
+            throw check_error(fmt::format("the program has {} ranks, its collective {}",
+                                          program_.ranks.size(), program_.collective.ranks));
         }
         for (std::size_t r = 0; r < program_.ranks.size(); ++r) {
             graph_.first_block.push_back(static_cast<std::int32_t>(graph_.blocks.size()));
@@ -63,7 +63,8 @@ public:
         graph_.first_block.push_back(static_cast<std::int32_t>(graph_.blocks.size()));
         check_connections();
         check_switch_groups();
-        for (std::size_t b = 0; b < graph_.blocks.size(); ++b) claim_connections(static_cast<std::int32_t>(b));
+        for (std::size_t b = 0; b < graph_.blocks.size(); ++b)
+            claim_connections(static_cast<std::int32_t>(b));
         check_owners();
         for (std::size_t b = 0; b < graph_.blocks.size(); ++b) check_block(static_cast<std::int32_t>(b));
         for (std::size_t c = 0; c < graph_.ends.size(); ++c) check_pairing(static_cast<int>(c));
@@ -94,18 +95,23 @@ private:
             const std::string where = fmt::format("connection {}", i);
             for (const int rank : {c.src, c.dst}) {
                 if (rank < 0 || rank >= program_.collective.ranks) {
-                    throw fault(fmt::format("names rank {}, ranks are 0 to {}", rank, program_.collective.ranks - 1), where);
+                    throw fault(
+                        fmt::format("names rank {}, ranks are 0 to {}", rank, program_.collective.ranks - 1),
+                        where);
                 }
             }
             if (c.src == c.dst) throw fault(fmt::format("joins rank {} with itself", c.src), where);
             if (c.channel < 0) throw fault(fmt::format("has channel {}", c.channel), where);
             if (c.mode == Mode::staged && c.slots < 1) {
-                throw fault(fmt::format("has {} slots", c.slots), where, "a staged connection needs at least one slot");
+                throw fault(fmt::format("has {} slots", c.slots), where,
+                            "a staged connection needs at least one slot");
             }
-            if (c.protocol == Protocol::automatic) throw fault("has no protocol chosen", where, "name simple, ll or ll128");
+            if (c.protocol == Protocol::automatic)
+                throw fault("has no protocol chosen", where, "name simple, ll or ll128");
             if (c.mode != Mode::staged && c.protocol != Protocol::simple) {
-                throw fault(fmt::format("has mode {} with protocol {}", to_string(c.mode), to_string(c.protocol)), where,
-                            "ll and ll128 are staged only");
+                throw fault(
+                    fmt::format("has mode {} with protocol {}", to_string(c.mode), to_string(c.protocol)),
+                    where, "ll and ll128 are staged only");
             }
             order.push_back(i);
         }
@@ -113,11 +119,13 @@ private:
             const Connection& c = program_.connections[i];
             return std::tuple(c.src, c.dst, c.channel, c.protocol);
         };
-        std::sort(order.begin(), order.end(), [&](auto a, auto b) { return std::pair(key(a), a) < std::pair(key(b), b); });
+        std::sort(order.begin(), order.end(),
+                  [&](auto a, auto b) { return std::pair(key(a), a) < std::pair(key(b), b); });
         for (std::size_t i = 1; i < order.size(); ++i) {
             if (key(order[i - 1]) == key(order[i])) {
-                throw fault(fmt::format("has the same ranks, channel and protocol as connection {}", order[i - 1]),
-                            fmt::format("connection {}", order[i]), "give it another channel");
+                throw fault(
+                    fmt::format("has the same ranks, channel and protocol as connection {}", order[i - 1]),
+                    fmt::format("connection {}", order[i]), "give it another channel");
             }
         }
     }
@@ -129,7 +137,8 @@ private:
             if (members.empty()) throw fault("has no members", where);
             std::sort(members.begin(), members.end());
             if (members.front() < 0 || members.back() >= program_.collective.ranks) {
-                throw fault(fmt::format("names a rank outside 0 to {}", program_.collective.ranks - 1), where);
+                throw fault(fmt::format("names a rank outside 0 to {}", program_.collective.ranks - 1),
+                            where);
             }
             if (std::adjacent_find(members.begin(), members.end()) != members.end()) {
                 throw fault("names a rank twice", where);
@@ -148,12 +157,15 @@ private:
             const int rank = send ? connection.src : connection.dst;
             if (rank != b.rank) {
                 throw fault(fmt::format("{} on {}, whose {} is rank {}", send ? "sends" : "receives",
-                                        graph_.connection_name(c), send ? "sender" : "receiver", rank), where);
+                                        graph_.connection_name(c), send ? "sender" : "receiver", rank),
+                            where);
             }
             std::int32_t& owner = send ? graph_.ends[c].sender : graph_.ends[c].receiver;
             if (owner >= 0) {
-                throw fault(fmt::format("{} has two {}: threadblocks {} and {}", graph_.connection_name(c),
-                                        send ? "senders" : "receivers", graph_.blocks[owner].number, b.number), where);
+                throw fault(
+                    fmt::format("{} has two {}: threadblocks {} and {}", graph_.connection_name(c),
+                                send ? "senders" : "receivers", graph_.blocks[owner].number, b.number),
+                    where);
             }
             owner = block;
         }
@@ -167,12 +179,12 @@ private:
     void check_owners() const {
         for (std::size_t c = 0; c < graph_.ends.size(); ++c) {
             if (graph_.ends[c].sender < 0 || graph_.ends[c].receiver < 0) {
-                throw fault(fmt::format("no threadblock {} on it", graph_.ends[c].sender < 0 ? "sends" : "receives"),
-                            graph_.connection_name(static_cast<int>(c)));
+                throw fault(
+                    fmt::format("no threadblock {} on it", graph_.ends[c].sender < 0 ? "sends" : "receives"),
+                    graph_.connection_name(static_cast<int>(c)));
             }
         }
     }
-
 
     void check_range(int rank, const Operand& operand, Site site) const {
         const std::int64_t total = graph_.places[rank][static_cast<std::size_t>(operand.buffer)];
@@ -199,10 +211,12 @@ private:
                 check_range(operand.target, operand, site);
                 return;
             case OperandKind::switch_group:
-                if (operand.target < 0 || static_cast<std::size_t>(operand.target) >= program_.switch_groups.size()) {
+                if (operand.target < 0 ||
+                    static_cast<std::size_t>(operand.target) >= program_.switch_groups.size()) {
                     throw fault(fmt::format("names switch group {}", operand.target), where);
                 }
-                for (const int member : program_.switch_groups[operand.target]) check_range(member, operand, site);
+                for (const int member : program_.switch_groups[operand.target])
+                    check_range(member, operand, site);
                 return;
             case OperandKind::message: record_message(operand.target, site, destination); return;
         }
@@ -211,17 +225,20 @@ private:
 
     void record_message(int connection, Site site, bool send) {
         if (connection < 0 || static_cast<std::size_t>(connection) >= graph_.ends.size()) {
-            throw fault(fmt::format("names connection {}, there are {}", connection, graph_.ends.size()), graph_.name(site));
+            throw fault(fmt::format("names connection {}, there are {}", connection, graph_.ends.size()),
+                        graph_.name(site));
         }
         Ends& ends = graph_.ends[connection];
         if ((send ? ends.sender : ends.receiver) != site.block) {
             throw fault(fmt::format("{} on {}, which its threadblock does not own on that side",
-                                    send ? "sends" : "receives", graph_.connection_name(connection)), graph_.name(site));
+                                    send ? "sends" : "receives", graph_.connection_name(connection)),
+                        graph_.name(site));
         }
         auto& list = send ? ends.sends : ends.receives;
         if (!list.empty() && list.back() == site.instruction) {
             throw fault(fmt::format("{} two messages of {}", send ? "sends" : "receives",
-                                    graph_.connection_name(connection)), graph_.name(site));
+                                    graph_.connection_name(connection)),
+                        graph_.name(site));
         }
         list.push_back(site.instruction);
     }
@@ -235,11 +252,13 @@ private:
             const std::uint64_t operands = std::uint64_t{instruction.sources} + instruction.destinations;
             if (instruction.first_operand + operands > code.operands.size() ||
                 std::uint64_t{instruction.first_need} + instruction.needs > code.needs.size()) {
-                throw fault("names operands or needs outside its threadblock's pools",
-                            fmt::format("rank {}, threadblock {}, instruction {}", block.rank, block.number, i));
+                throw fault(
+                    "names operands or needs outside its threadblock's pools",
+                    fmt::format("rank {}, threadblock {}, instruction {}", block.rank, block.number, i));
             }
             if ((instruction.sources == 0) != (instruction.destinations == 0)) {
-                throw fault(instruction.sources == 0 ? "has destinations and no source" : "has sources and no destination",
+                throw fault(instruction.sources == 0 ? "has destinations and no source"
+                                                     : "has sources and no destination",
                             graph_.name(site));
             }
             check_operands(code, instruction, site);
@@ -256,7 +275,8 @@ private:
         for (const auto& list : {sources, destinations}) {
             for (const Operand& operand : list) {
                 if (operand.chunks != chunks || chunks < 1) {
-                    throw fault(fmt::format("has operands of {} and {} chunks", chunks, operand.chunks), graph_.name(site),
+                    throw fault(fmt::format("has operands of {} and {} chunks", chunks, operand.chunks),
+                                graph_.name(site),
                                 "all operands of an instruction have the same positive number of chunks");
                 }
             }
@@ -264,10 +284,12 @@ private:
         for (const Operand& operand : sources) check_place(operand, site, false);
         for (const Operand& operand : destinations) check_place(operand, site, true);
         if (sources.size() > 1 && !reduces(program_.collective.kind)) {
-            throw fault(fmt::format("reduces in a {}", to_string(program_.collective.kind)), graph_.name(site));
+            throw fault(fmt::format("reduces in a {}", to_string(program_.collective.kind)),
+                        graph_.name(site));
         }
         for (const Operand& operand : destinations) {
-            if (operand.kind == OperandKind::message && program_.connections[operand.target].mode == Mode::get &&
+            if (operand.kind == OperandKind::message &&
+                program_.connections[operand.target].mode == Mode::get &&
                 (sources.size() != 1 || sources[0].kind != OperandKind::local)) {
                 throw fault(fmt::format("publishes on {} something else than one local source",
                                         graph_.connection_name(operand.target)),
@@ -275,11 +297,14 @@ private:
             }
         }
         for (const Operand& operand : sources) {
-            if (operand.kind == OperandKind::message && program_.connections[operand.target].mode == Mode::put &&
-                (sources.size() != 1 || destinations.size() != 1 || destinations[0].kind != OperandKind::local)) {
+            if (operand.kind == OperandKind::message &&
+                program_.connections[operand.target].mode == Mode::put &&
+                (sources.size() != 1 || destinations.size() != 1 ||
+                 destinations[0].kind != OperandKind::local)) {
                 throw fault(fmt::format("receives on {} otherwise than into one local destination",
                                         graph_.connection_name(operand.target)),
-                            graph_.name(site), "the sender of a put connection has already written the destination");
+                            graph_.name(site),
+                            "the sender of a put connection has already written the destination");
             }
         }
     }
@@ -306,16 +331,20 @@ private:
         std::int64_t end = 0;
         for (std::size_t i = 0; i < code.repeats.size(); ++i) {
             const Repeat& repeat = code.repeats[i];
-            const std::string where = fmt::format("rank {}, threadblock {}, repeat {}", block.rank, block.number, i);
+            const std::string where =
+                fmt::format("rank {}, threadblock {}, repeat {}", block.rank, block.number, i);
             const std::int64_t last = repeat.first + std::int64_t{repeat.body} * repeat.times;
             if (repeat.body < 1 || repeat.times < 1 || repeat.first < end || last > block.size()) {
-                throw fault(fmt::format("marks instructions {} to {} of {}", repeat.first, last, block.size()), where,
-                            "repeats are disjoint, ascending and inside the list");
+                throw fault(
+                    fmt::format("marks instructions {} to {} of {}", repeat.first, last, block.size()), where,
+                    "repeats are disjoint, ascending and inside the list");
             }
             for (std::int64_t k = repeat.first + repeat.body; k < last; ++k) {
                 if (!alike(code, code.instructions[k], code.instructions[k - repeat.body])) {
-                    throw fault(fmt::format("instruction {} differs from instruction {} in more than its indices", k,
-                                            k - repeat.body), where);
+                    throw fault(
+                        fmt::format("instruction {} differs from instruction {} in more than its indices", k,
+                                    k - repeat.body),
+                        where);
                 }
             }
             end = last;
@@ -323,8 +352,8 @@ private:
     }
 
     static bool alike(const Threadblock& code, const Instruction& a, const Instruction& b) {
-        if (a.sources != b.sources || a.destinations != b.destinations || a.needs != b.needs || a.post != b.post ||
-            a.finalize != b.finalize) {
+        if (a.sources != b.sources || a.destinations != b.destinations || a.needs != b.needs ||
+            a.post != b.post || a.finalize != b.finalize) {
             return false;
         }
         for (std::uint32_t i = 0; i < std::uint32_t{a.sources} + a.destinations; ++i) {
@@ -343,18 +372,21 @@ private:
             const std::int32_t sent = chunks_of(graph_.send_site(connection, k));
             const std::int32_t received = chunks_of(graph_.receive_site(connection, k));
             if (sent != received) {
-                throw fault(fmt::format("message {} of {} is sent with {} chunks and received with {} by {}", k,
-                                        graph_.connection_name(connection), sent, received,
+                throw fault(fmt::format("message {} of {} is sent with {} chunks and received with {} by {}",
+                                        k, graph_.connection_name(connection), sent, received,
                                         graph_.name(graph_.receive_site(connection, k))),
                             graph_.name(graph_.send_site(connection, k)));
             }
         }
         if (ends.sends.size() != ends.receives.size()) {
             const bool more = ends.sends.size() > both;
-            throw fault(fmt::format("{} messages are sent and {} received on {}; the first without a partner is this {}",
-                                    ends.sends.size(), ends.receives.size(), graph_.connection_name(connection),
-                                    more ? "send" : "receive"),
-                        graph_.name(more ? graph_.send_site(connection, both) : graph_.receive_site(connection, both)));
+            throw fault(
+                fmt::format(
+                    "{} messages are sent and {} received on {}; the first without a partner is this {}",
+                    ends.sends.size(), ends.receives.size(), graph_.connection_name(connection),
+                    more ? "send" : "receive"),
+                graph_.name(more ? graph_.send_site(connection, both)
+                                 : graph_.receive_site(connection, both)));
         }
     }
 

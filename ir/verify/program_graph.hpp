@@ -34,14 +34,16 @@ struct Ends {
 struct ProgramGraph {
     const Program* program = nullptr;
     std::vector<Block> blocks;
-    std::vector<std::int32_t> first_block;  ///< of each rank, and the total at the end
-    std::vector<Ends> ends;                 ///< per connection
+    std::vector<std::int32_t> first_block;            ///< of each rank, and the total at the end
+    std::vector<Ends> ends;                           ///< per connection
     std::vector<std::array<std::int64_t, 3>> places;  ///< [rank][buffer]: number of places
 
     std::int32_t block_of(int rank, int threadblock) const { return first_block[rank] + threadblock; }
     const Instruction& at(Site site) const { return blocks[site.block].code->instructions[site.instruction]; }
     const Threadblock& code(Site site) const { return *blocks[site.block].code; }
-    Site send_site(int connection, std::int64_t k) const { return {ends[connection].sender, ends[connection].sends[k]}; }
+    Site send_site(int connection, std::int64_t k) const {
+        return {ends[connection].sender, ends[connection].sends[k]};
+    }
     Site receive_site(int connection, std::int64_t k) const {
         return {ends[connection].receiver, ends[connection].receives[k]};
     }
@@ -55,8 +57,8 @@ struct ProgramGraph {
     std::string connection_name(int connection) const;
 };
 
-/// Checks everything that needs no execution (ranges, ownership, pairing, modes, needs) and returns the graph. Throws
-/// a check error that names the instruction. The Program must outlive the graph.
+/// Checks everything that needs no execution (ranges, ownership, pairing, modes, needs) and returns the
+/// graph. Throws a check error that names the instruction. The Program must outlive the graph.
 ProgramGraph build_graph(const Program& program);
 
 /// "output[3]" or "output[3..5]".

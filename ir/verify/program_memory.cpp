@@ -18,9 +18,11 @@ MemoryMap::MemoryMap(const ProgramGraph& graph) : ranks_(graph.program->ranks.si
     }
 }
 
-Memory MemoryMap::at(int rank, Buffer buffer, std::int64_t index, std::int64_t chunks, Placement placement) const {
+Memory MemoryMap::at(int rank, Buffer buffer, std::int64_t index, std::int64_t chunks,
+                     Placement placement) const {
     const Sharing& sharing = ranks_[rank];
-    if (placement == Placement::in_place && sharing.shares && buffer != Buffer::scratch && buffer != sharing.holder) {
+    if (placement == Placement::in_place && sharing.shares && buffer != Buffer::scratch &&
+        buffer != sharing.holder) {
         index += sharing.shift;
         buffer = sharing.holder;
     }

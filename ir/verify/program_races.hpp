@@ -9,13 +9,13 @@
 
 namespace baton::ir::checks {
 
-/// Follows the accesses of all instructions in an order of happens-before. Slots are not counted as order, so the proof
-/// holds for every slot count that does not deadlock.
+/// Follows the accesses of all instructions in an order of happens-before. Slots are not counted as order, so
+/// the proof holds for every slot count that does not deadlock.
 class RaceCheck {
 public:
     RaceCheck(const ProgramGraph& graph, const MemoryMap& memory);
-    /// Visits the next instruction of its threadblock. Throws a check error that names both instructions of a race.
-    /// False when `memory_budget` bytes are exceeded: nothing is proven then.
+    /// Visits the next instruction of its threadblock. Throws a check error that names both instructions of a
+    /// race. False when `memory_budget` bytes are exceeded: nothing is proven then.
     bool visit(Site site, std::int64_t memory_budget);
 
 private:
@@ -26,7 +26,8 @@ private:
     };
     void check_own(Site site, const std::vector<Access>& accesses) const;
     void record(Site site, const Access& access, Placement placement);
-    [[noreturn]] void fail(Site earlier, bool earlier_writes, Site site, const Access& access, Placement placement) const;
+    [[noreturn]] void fail(Site earlier, bool earlier_writes, Site site, const Access& access,
+                           Placement placement) const;
 
     const ProgramGraph& graph_;
     const MemoryMap& memory_;

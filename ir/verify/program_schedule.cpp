@@ -9,9 +9,16 @@ namespace {
 class Runner {
 public:
     Runner(const ProgramGraph& graph, const std::vector<int>& slots, std::int64_t tiles)
-        : graph_(graph), slots_(slots), tiles_(tiles), done_(graph.blocks.size()), first_waiter_(graph.blocks.size(), -1),
-          next_waiter_(graph.blocks.size(), -1), wait_until_(graph.blocks.size()),
-          nearest_(graph.blocks.size(), kNever), sent_(graph.ends.size()), received_(graph.ends.size()) {}
+        : graph_(graph),
+          slots_(slots),
+          tiles_(tiles),
+          done_(graph.blocks.size()),
+          first_waiter_(graph.blocks.size(), -1),
+          next_waiter_(graph.blocks.size(), -1),
+          wait_until_(graph.blocks.size()),
+          nearest_(graph.blocks.size(), kNever),
+          sent_(graph.ends.size()),
+          received_(graph.ends.size()) {}
 
     ScheduleResult run(bool record_order) {
         ScheduleResult result;
@@ -127,7 +134,8 @@ private:
         do {
             blocked(block, wait);
             if (++printed <= kPrinted) {
-                text += fmt::format("{}{} waits for {}", text.empty() ? "" : "; ", graph_.name(current(block)), words(wait));
+                text += fmt::format("{}{} waits for {}", text.empty() ? "" : "; ",
+                                    graph_.name(current(block)), words(wait));
             }
             block = wait.site.block;
         } while (block != first);
@@ -139,9 +147,13 @@ private:
         const std::string who = graph_.name(wait.site);
         switch (wait.reason) {
             case WaitReason::need: return "the token of " + who;
-            case WaitReason::acknowledgement: return fmt::format("the reader of {}, {}", graph_.connection_name(wait.connection), who);
-            case WaitReason::message: return fmt::format("the message on {} from {}", graph_.connection_name(wait.connection), who);
-            case WaitReason::slot: return fmt::format("a free slot of {}, freed by {}", graph_.connection_name(wait.connection), who);
+            case WaitReason::acknowledgement:
+                return fmt::format("the reader of {}, {}", graph_.connection_name(wait.connection), who);
+            case WaitReason::message:
+                return fmt::format("the message on {} from {}", graph_.connection_name(wait.connection), who);
+            case WaitReason::slot:
+                return fmt::format("a free slot of {}, freed by {}", graph_.connection_name(wait.connection),
+                                   who);
         }
         return who;
     }
@@ -151,11 +163,11 @@ private:
     const ProgramGraph& graph_;
     const std::vector<int>& slots_;
     const std::int64_t tiles_;
-    std::vector<std::int64_t> done_;               // instructions completed, over all tiles
+    std::vector<std::int64_t> done_;  // instructions completed, over all tiles
     std::vector<std::int32_t> first_waiter_, next_waiter_;
-    std::vector<std::int64_t> wait_until_;         // position a waiting threadblock waits for
-    std::vector<std::int64_t> nearest_;            // smallest position that anyone waits for
-    std::vector<std::int64_t> sent_, received_;    // messages per connection, over all tiles
+    std::vector<std::int64_t> wait_until_;       // position a waiting threadblock waits for
+    std::vector<std::int64_t> nearest_;          // smallest position that anyone waits for
+    std::vector<std::int64_t> sent_, received_;  // messages per connection, over all tiles
     std::vector<std::int32_t> ready_;
 };
 

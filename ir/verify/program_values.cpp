@@ -5,10 +5,10 @@
 #include <baton/ir/verify/run_map.hpp>
 #include <baton/ir/verify/value_trees.hpp>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <fmt/format.h>
 
 namespace baton::ir::checks {
 namespace {
@@ -37,8 +37,13 @@ void append_class(ClassRuns& runs, std::int64_t first, std::int64_t length, std:
 
 struct ValueExecution::State {
     State(const ProgramGraph& graph_in, const MemoryMap& memory_in)
-        : graph(graph_in), program(*graph_in.program), memory(memory_in), queues(graph_in.ends.size()),
-          sent(graph_in.ends.size()), received(graph_in.ends.size()), reducing(reduces(program.collective.kind)) {
+        : graph(graph_in),
+          program(*graph_in.program),
+          memory(memory_in),
+          queues(graph_in.ends.size()),
+          sent(graph_in.ends.size()),
+          received(graph_in.ends.size()),
+          reducing(reduces(program.collective.kind)) {
         for (const Placement placement : kPlacements) {
             auto& cells = buffers[static_cast<std::size_t>(placement)];
             for (std::size_t r = 0; r < program.ranks.size(); ++r) {
@@ -52,8 +57,8 @@ struct ValueExecution::State {
     }
 
     RunMap<Cell>& at(const Memory& run, Placement placement) {
-        return buffers[static_cast<std::size_t>(placement)][static_cast<std::size_t>(run.rank) * 3 +
-                                                            static_cast<std::size_t>(run.buffer)];
+        return buffers[static_cast<std::size_t>(placement)]
+                      [static_cast<std::size_t>(run.rank) * 3 + static_cast<std::size_t>(run.buffer)];
     }
 
     ClassRuns classes_of(int rank, const Operand& operand) const {
@@ -63,8 +68,10 @@ struct ValueExecution::State {
         }
         ClassRuns runs;
         for (std::int64_t i = operand.index; i < operand.index + std::int64_t{operand.chunks}; ++i) {
-            append_class(runs, operand.buffer == Buffer::scratch ? program.ranks[rank].scratch_classes[i]
-                                                                 : program.collective.class_of(rank, operand.buffer, i),
+            append_class(runs,
+                         operand.buffer == Buffer::scratch
+                             ? program.ranks[rank].scratch_classes[i]
+                             : program.collective.class_of(rank, operand.buffer, i),
                          1, classes);
         }
         return runs;
@@ -73,21 +80,25 @@ struct ValueExecution::State {
     Pieces load(int rank, const Operand& operand, Placement placement, Site site) {
         const Memory run = memory.at(rank, operand.buffer, operand.index, operand.chunks, placement);
         Pieces pieces;
-        at(run, placement).visit(run.begin, run.end, [&](std::int64_t begin, std::int64_t end, const Cell& cell) {
-            if (cell.value.node < 0) {
-                const std::int64_t index = operand.index + (begin - run.begin);
-                throw check_error(fmt::format("reads {} of rank {}, which holds nothing ({})",
-                                              place_name(operand.buffer, index, end - begin), rank, words(placement)),
-                                  graph.name(site));
-            }
-            append_piece(pieces, end - begin, cell.value);
-        });
+        at(run, placement)
+            .visit(run.begin, run.end, [&](std::int64_t begin, std::int64_t end, const Cell& cell) {
+                if (cell.value.node < 0) {
+                    const std::int64_t index = operand.index + (begin - run.begin);
+                    throw check_error(
+                        fmt::format("reads {} of rank {}, which holds nothing ({})",
+                                    place_name(operand.buffer, index, end - begin), rank, words(placement)),
+                        graph.name(site));
+                }
+                append_piece(pieces, end - begin, cell.value);
+            });
         return pieces;
     }
 
-    void demand_equal(const Pieces& out_of_place, const Pieces& in_place, Site site, const std::string& what) const {
+    void demand_equal(const Pieces& out_of_place, const Pieces& in_place, Site site,
+                      const std::string& what) const {
         if (out_of_place == in_place) return;
-        throw check_error(fmt::format("{} carries other values in place than out of place", what), graph.name(site),
+        throw check_error(fmt::format("{} carries other values in place than out of place", what),
+                          graph.name(site),
                           "a value was overwritten through the memory that input and output share");
     }
 
@@ -96,7 +107,8 @@ struct ValueExecution::State {
         const int own = graph.blocks[site.block].rank;
         const auto load_both = [&](int rank, const Operand& place) {
             classes = classes_of(rank, place);
-            return std::array{load(rank, place, Placement::out_of_place, site), load(rank, place, Placement::in_place, site)};
+            return std::array{load(rank, place, Placement::out_of_place, site),
+                              load(rank, place, Placement::in_place, site)};
         };
         if (operand.kind == OperandKind::local) return load_both(own, operand);
         if (operand.kind == OperandKind::remote) {
@@ -109,7 +121,8 @@ struct ValueExecution::State {
         const std::int64_t k = received[operand.target]++;
         if (connection.mode == Mode::get) {
             auto both = load_both(connection.src, graph.get_source(operand.target, k));
-            demand_equal(both[0], both[1], site, fmt::format("message {} of {}", k, graph.connection_name(operand.target)));
+            demand_equal(both[0], both[1], site,
+                         fmt::format("message {} of {}", k, graph.connection_name(operand.target)));
             return both;
         }
         Message message = std::move(queues[operand.target].front());
@@ -161,8 +174,10 @@ struct ValueExecution::State {
         std::size_t i = 0;
         while (i < a.size() && i < b.size() && a[i] == b[i]) at_chunk += a[i++].length;
         const std::int64_t x = i < a.size() ? a[i].first : -1, y = i < b.size() ? b[i].first : -1;
-        throw check_error(fmt::format("joins chunks of different classes at or after chunk {} of the run ({} and {})", at_chunk, x, y),
-                          graph.name(site), "only chunks of one class have the same elements");
+        throw check_error(
+            fmt::format("joins chunks of different classes at or after chunk {} of the run ({} and {})",
+                        at_chunk, x, y),
+            graph.name(site), "only chunks of one class have the same elements");
     }
 
     void execute(Site site) {
@@ -171,7 +186,8 @@ struct ValueExecution::State {
         const auto sources = code.sources(instruction);
         const auto destinations = code.destinations(instruction);
         if (sources.empty()) return;
-        if (sources[0].kind == OperandKind::message && program.connections[sources[0].target].mode == Mode::put) {
+        if (sources[0].kind == OperandKind::message &&
+            program.connections[sources[0].target].mode == Mode::put) {
             ++received[sources[0].target];  // the sender has written the destination
             return;
         }
@@ -205,8 +221,8 @@ struct ValueExecution::State {
         return out;
     }
 
-    void store(const Operand& destination, Site site, const ClassRuns& classes, const std::array<Pieces, 2>& exact,
-               const std::array<Pieces, 2>& rounded) {
+    void store(const Operand& destination, Site site, const ClassRuns& classes,
+               const std::array<Pieces, 2>& exact, const std::array<Pieces, 2>& rounded) {
         const int own = graph.blocks[site.block].rank;
         switch (destination.kind) {
             case OperandKind::local: write(own, destination, site, classes, exact, rounded); return;
@@ -226,7 +242,8 @@ struct ValueExecution::State {
         const std::int64_t k = sent[destination.target]++;
         if (connection.mode == Mode::get) return;  // compared where it is read
         const auto& values = program.wide ? exact : rounded;
-        demand_equal(values[0], values[1], site, fmt::format("message {} of {}", k, graph.connection_name(destination.target)));
+        demand_equal(values[0], values[1], site,
+                     fmt::format("message {} of {}", k, graph.connection_name(destination.target)));
         if (connection.mode == Mode::put) {
             write(connection.dst, graph.put_target(destination.target, k), site, classes, exact, rounded);
         } else {
@@ -234,8 +251,8 @@ struct ValueExecution::State {
         }
     }
 
-    void write(int rank, const Operand& operand, Site site, const ClassRuns& classes, const std::array<Pieces, 2>& exact,
-               const std::array<Pieces, 2>& rounded) {
+    void write(int rank, const Operand& operand, Site site, const ClassRuns& classes,
+               const std::array<Pieces, 2>& exact, const std::array<Pieces, 2>& rounded) {
         demand_classes(classes, classes_of(rank, operand), site);
         const bool keeps_exact = program.wide && operand.buffer == Buffer::scratch;
         for (const Placement placement : kPlacements) {
@@ -256,9 +273,10 @@ struct ValueExecution::State {
                 OutputPieces out;
                 const auto n = graph.places[r][1];
                 const Memory run = memory.at(static_cast<int>(r), Buffer::output, 0, n, placement);
-                at(run, placement).visit(run.begin, run.end, [&](std::int64_t begin, std::int64_t end, const Cell& cell) {
-                    out.add(end - begin, cell);
-                });
+                at(run, placement)
+                    .visit(run.begin, run.end, [&](std::int64_t begin, std::int64_t end, const Cell& cell) {
+                        out.add(end - begin, cell);
+                    });
                 outputs[static_cast<std::size_t>(placement)].push_back(std::move(out));
             }
         }

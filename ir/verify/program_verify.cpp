@@ -7,8 +7,8 @@
 #include <baton/ir/verify/program_values.hpp>
 #include <baton/ir/verify/vector_clocks.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace baton::ir {
 namespace {
@@ -20,16 +20,18 @@ std::vector<Site> demand_no_deadlock(const ProgramGraph& graph, const std::vecto
     if (run.complete) return std::move(run.order);
     const std::vector<int> unlimited(slots.size(), 0);
     if (!run_schedule(graph, unlimited, false).complete) throw check_error("deadlock: " + run.cycle);
-    throw check_error("deadlock at the configured slot counts: " + run.cycle, {},
-                      fmt::format("with {} slots on every staged connection it runs", smallest_uniform_slots(graph)));
+    throw check_error(
+        "deadlock at the configured slot counts: " + run.cycle, {},
+        fmt::format("with {} slots on every staged connection it runs", smallest_uniform_slots(graph)));
 }
 
-// The smallest slot count of each staged connection while the others keep theirs. Fewer slots on one connection add
-// waits of its send n for its receive n - k; that closes a cycle exactly when receive n - k already happens after send n
-// (of several such waits in a cycle, one goes back in n and closes it alone). So k must exceed n - m for every send n
-// that happens before receive m.
-bool smallest_per_connection(const ProgramGraph& graph, const std::vector<int>& slots, const std::vector<Site>& order,
-                             std::int64_t memory_budget, std::vector<int>& smallest) {
+// The smallest slot count of each staged connection while the others keep theirs. Fewer slots on one
+// connection add waits of its send n for its receive n - k; that closes a cycle exactly when receive n - k
+// already happens after send n (of several such waits in a cycle, one goes back in n and closes it alone). So
+// k must exceed n - m for every send n that happens before receive m.
+bool smallest_per_connection(const ProgramGraph& graph, const std::vector<int>& slots,
+                             const std::vector<Site>& order, std::int64_t memory_budget,
+                             std::vector<int>& smallest) {
     VectorClocks clocks(graph, slots);
     smallest.assign(graph.ends.size(), 0);
     for (std::size_t c = 0; c < graph.ends.size(); ++c) {
@@ -45,7 +47,8 @@ bool smallest_per_connection(const ProgramGraph& graph, const std::vector<int>& 
             const Ends& ends = graph.ends[source.target];
             const auto m = clocks.received(source.target) - 1;
             const auto n = std::upper_bound(ends.sends.begin(), ends.sends.end(),
-                                            clocks.last_before(ends.sender, site.block)) - ends.sends.begin() - 1;
+                                            clocks.last_before(ends.sender, site.block)) -
+                           ends.sends.begin() - 1;
             smallest[source.target] = std::max(smallest[source.target], static_cast<int>(n - m) + 1);
         }
     }
@@ -60,8 +63,8 @@ ProgramReport verify(const Program& program, const VerifyOptions& options) {
     if (instructions > options.instruction_limit) {
         report.assurance = Assurance::not_proven;
         report.order = Order::any;
-        report.warnings.push_back(fmt::format("not proven: {} instructions are more than the limit of {}", instructions,
-                                              options.instruction_limit));
+        report.warnings.push_back(fmt::format("not proven: {} instructions are more than the limit of {}",
+                                              instructions, options.instruction_limit));
         return report;
     }
     const ProgramGraph graph = build_graph(program);
@@ -79,8 +82,9 @@ ProgramReport verify(const Program& program, const VerifyOptions& options) {
     }
     if (!proven) {
         report.assurance = Assurance::not_proven;
-        report.warnings.push_back(fmt::format("races not proven: the clocks of {} threadblocks need more than {} bytes",
-                                              blocks, options.memory_budget));
+        report.warnings.push_back(
+            fmt::format("races not proven: the clocks of {} threadblocks need more than {} bytes", blocks,
+                        options.memory_budget));
     }
     // After the races: with one, values would depend on the order that happened to be taken.
     ValueExecution values(graph, memory);
@@ -89,7 +93,8 @@ ProgramReport verify(const Program& program, const VerifyOptions& options) {
 
     report.smallest_slots = smallest_uniform_slots(graph);
     if (report.smallest_slots > 0 &&
-        (!proven || !smallest_per_connection(graph, slots, order, options.memory_budget, report.smallest_per_connection))) {
+        (!proven || !smallest_per_connection(graph, slots, order, options.memory_budget,
+                                             report.smallest_per_connection))) {
         report.warnings.push_back("smallest slot counts per connection not computed");
     }
     if (report.smallest_per_connection.empty() && report.smallest_slots == 0) {

@@ -25,7 +25,8 @@ public:
         for (auto it = std::prev(runs_.upper_bound(begin)); it != runs_.end() && it->first < end; ++it) {
             const std::int64_t from = it->first < begin ? begin : it->first;
             const std::int64_t to = it->second.end < end ? it->second.end : end;
-            visit(from, to, from == it->first ? it->second.value : it->second.value.advanced(from - it->first));
+            visit(from, to,
+                  from == it->first ? it->second.value : it->second.value.advanced(from - it->first));
         }
     }
 

@@ -17,13 +17,17 @@ std::uint64_t mix(std::uint64_t x) {
 }  // namespace
 
 std::size_t ValueTrees::Hash::operator()(const Key& key) const {
-    const std::uint64_t nodes = static_cast<std::uint32_t>(key.a) | std::uint64_t{static_cast<std::uint32_t>(key.b)} << 32;
-    return mix(nodes + mix(static_cast<std::uint64_t>(key.a_offset) +
-                           mix(static_cast<std::uint64_t>(key.b_offset) * 4 + static_cast<std::uint64_t>(key.kind))));
+    const std::uint64_t nodes =
+        static_cast<std::uint32_t>(key.a) | std::uint64_t{static_cast<std::uint32_t>(key.b)} << 32;
+    return mix(nodes +
+               mix(static_cast<std::uint64_t>(key.a_offset) +
+                   mix(static_cast<std::uint64_t>(key.b_offset) * 4 + static_cast<std::uint64_t>(key.kind))));
 }
 
-std::int32_t ValueTrees::intern(Kind kind, std::int32_t a, std::int64_t a_offset, std::int32_t b, std::int64_t b_offset) {
-    const auto [found, added] = index_.try_emplace(Key{a_offset, b_offset, a, b, kind}, static_cast<std::int32_t>(nodes_.size()));
+std::int32_t ValueTrees::intern(Kind kind, std::int32_t a, std::int64_t a_offset, std::int32_t b,
+                                std::int64_t b_offset) {
+    const auto [found, added] =
+        index_.try_emplace(Key{a_offset, b_offset, a, b, kind}, static_cast<std::int32_t>(nodes_.size()));
     if (!added) return found->second;
     Node node{kind, kind == Kind::finalized, a, b, a_offset, b_offset, 1};
     if (kind != Kind::leaf) {
@@ -76,7 +80,8 @@ std::vector<Leaf> ValueTrees::leaves(Value value) const {
 
 Value ValueTrees::left_fold(const std::vector<Leaf>& leaves) {
     Value value = leaf(leaves[0].rank, leaves[0].index);
-    for (std::size_t i = 1; i < leaves.size(); ++i) value = combine(value, leaf(leaves[i].rank, leaves[i].index));
+    for (std::size_t i = 1; i < leaves.size(); ++i)
+        value = combine(value, leaf(leaves[i].rank, leaves[i].index));
     return value;
 }
 

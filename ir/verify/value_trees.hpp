@@ -7,8 +7,8 @@
 
 namespace baton::ir::checks {
 
-/// What a place holds: a tree over input places, shifted by `base`. `node` -1: nothing. Neighboring places of a run
-/// hold the same node with ascending bases.
+/// What a place holds: a tree over input places, shifted by `base`. `node` -1: nothing. Neighboring places of
+/// a run hold the same node with ascending bases.
 struct Value {
     std::int32_t node = -1;
     std::int64_t base = 0;
@@ -23,8 +23,8 @@ struct Leaf {
     auto operator<=>(const Leaf&) const = default;
 };
 
-/// Nodes are equal exactly when the trees are, modulo commutativity of their combinations: operands are stored in
-/// sorted order, and the smallest leaf offset of every node is zero.
+/// Nodes are equal exactly when the trees are, modulo commutativity of their combinations: operands are
+/// stored in sorted order, and the smallest leaf offset of every node is zero.
 class ValueTrees {
 public:
     enum class Kind : std::uint8_t { leaf, combined, rounded, finalized };
@@ -54,8 +54,8 @@ private:
     struct Node {
         Kind kind = Kind::leaf;
         bool has_finalized = false;
-        std::int32_t a = 0;            // leaf: rank; else the first operand
-        std::int32_t b = -1;           // the second operand of a combination
+        std::int32_t a = 0;   // leaf: rank; else the first operand
+        std::int32_t b = -1;  // the second operand of a combination
         std::int64_t a_offset = 0, b_offset = 0;
         std::int64_t leaves = 1;
     };
@@ -69,7 +69,8 @@ private:
         std::size_t operator()(const Key& key) const;
     };
 
-    std::int32_t intern(Kind kind, std::int32_t a, std::int64_t a_offset, std::int32_t b = -1, std::int64_t b_offset = 0);
+    std::int32_t intern(Kind kind, std::int32_t a, std::int64_t a_offset, std::int32_t b = -1,
+                        std::int64_t b_offset = 0);
 
     std::vector<Node> nodes_;
     std::unordered_map<Key, std::int32_t, Hash> index_;

@@ -5,8 +5,12 @@
 namespace baton::ir::checks {
 
 VectorClocks::VectorClocks(const ProgramGraph& graph, std::vector<int> slots)
-    : graph_(graph), slots_(std::move(slots)), blocks_(graph.blocks.size()), clocks_(blocks_ * blocks_, -1),
-      sent_(graph.ends.size()), received_(graph.ends.size()) {
+    : graph_(graph),
+      slots_(std::move(slots)),
+      blocks_(graph.blocks.size()),
+      clocks_(blocks_ * blocks_, -1),
+      sent_(graph.ends.size()),
+      received_(graph.ends.size()) {
     if (slots_.empty()) slots_.assign(graph.ends.size(), 0);
     std::size_t total = 0;
     for (const Block& block : graph.blocks) {
@@ -19,7 +23,9 @@ VectorClocks::VectorClocks(const ProgramGraph& graph, std::vector<int> slots)
     for (std::size_t b = 0; b < blocks_; ++b) {
         for (std::int32_t i = 0; i < graph.blocks[b].size(); ++i) {
             const Site site{static_cast<std::int32_t>(b), i};
-            const auto k_of = [&](int connection, bool send) { return send ? sent[connection]++ : received[connection]++; };
+            const auto k_of = [&](int connection, bool send) {
+                return send ? sent[connection]++ : received[connection]++;
+            };
             visit_waits(graph, site, slots_, k_of, [&](WaitReason, Site other, int, std::int64_t back) {
                 if (back == 0) ++waiters_[number(other)];
                 return true;
@@ -47,7 +53,9 @@ void VectorClocks::release(Site other) {
 }
 
 bool VectorClocks::advance(Site site, std::int64_t memory_budget) {
-    const auto k_of = [&](int connection, bool send) { return send ? sent_[connection] : received_[connection]; };
+    const auto k_of = [&](int connection, bool send) {
+        return send ? sent_[connection] : received_[connection];
+    };
     visit_waits(graph_, site, slots_, k_of, [&](WaitReason, Site other, int, std::int64_t back) {
         if (back == 0) join(site, other);
         return true;

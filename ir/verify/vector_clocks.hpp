@@ -8,12 +8,12 @@
 
 namespace baton::ir::checks {
 
-/// One clock per threadblock: for every threadblock, the last instruction of it that happens before. Snapshots are kept
-/// only while an instruction that waits for them is still to come.
+/// One clock per threadblock: for every threadblock, the last instruction of it that happens before.
+/// Snapshots are kept only while an instruction that waits for them is still to come.
 class VectorClocks {
 public:
-    /// Slots count as waits when `slots` are given (0 for a connection: not counted); without them the order holds for
-    /// every slot count.
+    /// Slots count as waits when `slots` are given (0 for a connection: not counted); without them the order
+    /// holds for every slot count.
     VectorClocks(const ProgramGraph& graph, std::vector<int> slots);
 
     /// Bytes for the clocks of this many threadblocks, without snapshots.
@@ -21,7 +21,8 @@ public:
 
     /// Visits the next instruction of its threadblock; false when `memory_budget` bytes are exceeded.
     bool advance(Site site, std::int64_t memory_budget);
-    /// Whether `before` happens before, or is, the last instruction visited in `block`. Right for instructions visited.
+    /// Whether `before` happens before, or is, the last instruction visited in `block`. Right for
+    /// instructions visited.
     bool ordered(Site before, std::int32_t block) const {
         return clocks_[static_cast<std::size_t>(block) * blocks_ + before.block] >= before.instruction;
     }
@@ -34,18 +35,22 @@ public:
     std::int64_t received(int connection) const { return received_[connection]; }
 
 private:
-    std::size_t number(Site site) const { return first_[site.block] + static_cast<std::size_t>(site.instruction); }
-    std::int32_t* row(std::int32_t block) { return clocks_.data() + static_cast<std::size_t>(block) * blocks_; }
+    std::size_t number(Site site) const {
+        return first_[site.block] + static_cast<std::size_t>(site.instruction);
+    }
+    std::int32_t* row(std::int32_t block) {
+        return clocks_.data() + static_cast<std::size_t>(block) * blocks_;
+    }
     void join(Site site, Site other);
     void release(Site other);
 
     const ProgramGraph& graph_;
     std::vector<int> slots_;
     std::size_t blocks_ = 0;
-    std::vector<std::size_t> first_;        // number of a threadblock's first instruction
-    std::vector<std::int32_t> clocks_;      // blocks x blocks
-    std::vector<std::int32_t> waiters_;     // per instruction: waits for it still to come
-    std::vector<std::int32_t> snapshot_;    // per instruction: its snapshot, or -1
+    std::vector<std::size_t> first_;      // number of a threadblock's first instruction
+    std::vector<std::int32_t> clocks_;    // blocks x blocks
+    std::vector<std::int32_t> waiters_;   // per instruction: waits for it still to come
+    std::vector<std::int32_t> snapshot_;  // per instruction: its snapshot, or -1
     std::vector<std::vector<std::int32_t>> snapshots_;
     std::vector<std::int32_t> free_;
     std::vector<std::int64_t> sent_, received_;

@@ -17,9 +17,9 @@ namespace {
 
 std::vector<ir::Algorithm> small_algorithms(int n) {
     std::vector<ir::Algorithm> list = {
-        test::ring_all_reduce(n), test::ring_all_gather(n), test::ring_all_gather(n, 3), test::one_shot_all_reduce(n),
-        test::reduce_to_root(n, n / 2), test::chain_broadcast(n, n - 1, 5), test::direct_all_to_all(n),
-        test::direct_all_to_all(n, 2), test::scratch_reduce_scatter(n),
+        test::ring_all_reduce(n),     test::ring_all_gather(n),       test::ring_all_gather(n, 3),
+        test::one_shot_all_reduce(n), test::reduce_to_root(n, n / 2), test::chain_broadcast(n, n - 1, 5),
+        test::direct_all_to_all(n),   test::direct_all_to_all(n, 2),  test::scratch_reduce_scatter(n),
     };
     if ((n & (n - 1)) == 0) {
         list.push_back(test::recursive_doubling(n));
@@ -33,7 +33,8 @@ std::vector<ir::Algorithm> small_algorithms(int n) {
 TEST_CASE("every pass leaves a program that verifies, in every mode") {
     for (const int n : {1, 2, 3, 4, 5, 8}) {
         for (const ir::Algorithm& algorithm : small_algorithms(n)) {
-            for (const ModePreference mode : {ModePreference::staged, ModePreference::put, ModePreference::get}) {
+            for (const ModePreference mode :
+                 {ModePreference::staged, ModePreference::put, ModePreference::get}) {
                 for (const PassInfo& pass : lowering_passes()) {
                     for (const bool wide : {false, true}) {
                         LowerOptions options;

@@ -25,7 +25,8 @@ std::string operations(int stride) {
     for (ir::ReduceOp op : ir::all_reduce_ops())
         for (ir::DataType type : ir::valid_types(op))
             for (ir::NanMode nan : {ir::NanMode::propagate, ir::NanMode::ignore}) {
-                const std::string name = codegen::prelude_op(op, nan).substr(std::string("baton_kernel::op::").size());
+                const std::string name =
+                    codegen::prelude_op(op, nan).substr(std::string("baton_kernel::op::").size());
                 if (nan == ir::NanMode::ignore && name == to_string(op)) continue;
                 if (number++ % stride != 0) continue;
                 text += "OPERATION(operation_" + std::to_string(number) + ", " + name + ", " +
@@ -66,7 +67,8 @@ TEST_CASE("the loader contract is plain C") {
         return;
     }
     TemporaryFolder folder;
-    write_text(folder / "abi.c", std::string(codegen::abi_header()) + "int main(void) { baton_arguments a; return (int)sizeof a > 4096; }\n");
+    write_text(folder / "abi.c", std::string(codegen::abi_header()) +
+                                     "int main(void) { baton_arguments a; return (int)sizeof a > 4096; }\n");
     check_silent("gcc -std=c99 -Wall -Wextra -Wpedantic -c " + (folder / "abi.c").string() + " -o /dev/null");
 }
 
@@ -82,11 +84,14 @@ TEST_CASE("nvcc compiles the prelude without a warning and without spills") {
     std::vector<std::string> architectures = {"90"};
     if (full()) architectures = {"75", "80", "86", "89", "90", "100", "103", "120", "121"};
     for (const std::string& each : architectures) {
-        const std::string flags = " -std=c++17 -arch sm_" + each + " -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage -cubin ";
-        check_silent(nvcc + flags + (folder / "kernels.cu").string() + " -o " + (folder / "k.cubin").string());
+        const std::string flags = " -std=c++17 -arch sm_" + each +
+                                  " -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage -cubin ";
+        check_silent(nvcc + flags + (folder / "kernels.cu").string() + " -o " +
+                     (folder / "k.cubin").string());
     }
-    check_silent(nvcc + " -std=c++17 -arch sm_75 -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage -cubin " +
-                 (folder / "operations.cu").string() + " -o " + (folder / "o.cubin").string());
+    check_silent(
+        nvcc + " -std=c++17 -arch sm_75 -Werror all-warnings -Xptxas -warn-spills,-warn-lmem-usage -cubin " +
+        (folder / "operations.cu").string() + " -o " + (folder / "o.cubin").string());
 }
 
 TEST_CASE("NVRTC compiles the prelude without a warning") {
@@ -98,14 +103,18 @@ TEST_CASE("NVRTC compiles the prelude without a warning") {
         return;
     }
     using Program = void*;
-    const auto create = reinterpret_cast<int (*)(Program*, const char*, const char*, int, const char* const*, const char* const*)>(dlsym(library, "nvrtcCreateProgram"));
-    const auto compile = reinterpret_cast<int (*)(Program, int, const char* const*)>(dlsym(library, "nvrtcCompileProgram"));
-    const auto log_size = reinterpret_cast<int (*)(Program, std::size_t*)>(dlsym(library, "nvrtcGetProgramLogSize"));
+    const auto create = reinterpret_cast<int (*)(Program*, const char*, const char*, int, const char* const*,
+                                                 const char* const*)>(dlsym(library, "nvrtcCreateProgram"));
+    const auto compile =
+        reinterpret_cast<int (*)(Program, int, const char* const*)>(dlsym(library, "nvrtcCompileProgram"));
+    const auto log_size =
+        reinterpret_cast<int (*)(Program, std::size_t*)>(dlsym(library, "nvrtcGetProgramLogSize"));
     const auto get_log = reinterpret_cast<int (*)(Program, char*)>(dlsym(library, "nvrtcGetProgramLog"));
     const auto destroy = reinterpret_cast<int (*)(Program*)>(dlsym(library, "nvrtcDestroyProgram"));
     REQUIRE((create && compile && log_size && get_log && destroy));
     std::vector<const char*> architectures = {"--gpu-architecture=sm_80"};
-    if (full()) architectures = {"--gpu-architecture=sm_75", "--gpu-architecture=sm_90", "--gpu-architecture=sm_100"};
+    if (full())
+        architectures = {"--gpu-architecture=sm_75", "--gpu-architecture=sm_90", "--gpu-architecture=sm_100"};
     for (const char* architecture : architectures) {
         Program program = nullptr;
         REQUIRE(create(&program, kernels().c_str(), "kernels.cu", 0, nullptr, nullptr) == 0);

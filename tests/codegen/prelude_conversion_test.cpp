@@ -32,7 +32,8 @@ template <class Element>
 void check_encode(DataType type, float value) {
     const std::uint16_t ours = Element::encode(value), reference = ir::encode_narrow(type, value);
     if (ours != reference)
-        FAIL_CHECK(to_string(type) << " of " << std::hexfloat << value << ": " << ours << " for " << reference);
+        FAIL_CHECK(to_string(type) << " of " << std::hexfloat << value << ": " << ours << " for "
+                                   << reference);
 }
 
 // Around every code: the value, the tie above it, and the neighbors of both, of both signs; then random bits.
@@ -43,7 +44,8 @@ void check_rounding(DataType type) {
         const float low = ir::decode_narrow(type, static_cast<std::uint16_t>(code));
         if (!std::isfinite(low)) continue;
         float high = ir::decode_narrow(type, static_cast<std::uint16_t>(code + 1));
-        if (!std::isfinite(high)) high = low + (low - ir::decode_narrow(type, static_cast<std::uint16_t>(code - 1)));
+        if (!std::isfinite(high))
+            high = low + (low - ir::decode_narrow(type, static_cast<std::uint16_t>(code - 1)));
         const float middle = static_cast<float>((static_cast<double>(low) + high) / 2);
         for (float center : {low, middle})
             for (float value : {center, std::nextafter(center, 0.0f), std::nextafter(center, INFINITY)}) {
@@ -52,9 +54,12 @@ void check_rounding(DataType type) {
             }
     }
     std::mt19937 random(3);
-    for (int i = 0; i < 2'000'000; ++i) check_encode<Element>(type, std::bit_cast<float>(static_cast<std::uint32_t>(random())));
-    for (std::uint32_t bits : {0u, 1u, 0x7fffffu, 0x800000u, 0x7f7fffffu, 0x7f800000u, 0x7f800001u, 0x7fffffffu})
-        for (std::uint32_t sign : {0u, 0x80000000u}) check_encode<Element>(type, std::bit_cast<float>(bits | sign));
+    for (int i = 0; i < 2'000'000; ++i)
+        check_encode<Element>(type, std::bit_cast<float>(static_cast<std::uint32_t>(random())));
+    for (std::uint32_t bits :
+         {0u, 1u, 0x7fffffu, 0x800000u, 0x7f7fffffu, 0x7f800000u, 0x7f800001u, 0x7fffffffu})
+        for (std::uint32_t sign : {0u, 0x80000000u})
+            check_encode<Element>(type, std::bit_cast<float>(bits | sign));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Hand-written kernels on teams of threads: results exact, clean under the thread sanitizer, planted faults caught.
+// Hand-written kernels on teams of threads: results exact, clean under the thread sanitizer, planted faults
+// caught.
 #include "prelude/toolchain.hpp"
 
 #include <doctest/doctest.h>
@@ -27,15 +28,16 @@ public:
         if (defines != built_ || !kernels_built_) build(defines);
         // Address randomization that the sanitizer cannot cope with is switched off where that is possible.
         static const std::string prefix = shell("setarch -R true").status == 0 ? "setarch -R " : "";
-        return shell("TSAN_OPTIONS=halt_on_error=1 " + prefix + (folder_ / "driver").string() + " " + mode + " " +
-                     std::to_string(threads));
+        return shell("TSAN_OPTIONS=halt_on_error=1 " + prefix + (folder_ / "driver").string() + " " + mode +
+                     " " + std::to_string(threads));
     }
 
 private:
     void build(const std::string& defines) {
         const std::string at = folder_.path().string();
-        const Outcome built = shell("cd " + at + " && g++ " + kFlags + defines + " -c kernels.cpp -o kernels.o && g++ " +
-                                    "-fsanitize=thread driver.o kernels.o -o driver -pthread");
+        const Outcome built =
+            shell("cd " + at + " && g++ " + kFlags + defines + " -c kernels.cpp -o kernels.o && g++ " +
+                  "-fsanitize=thread driver.o kernels.o -o driver -pthread");
         INFO(built.text);
         REQUIRE(built.status == 0);
         built_ = defines, kernels_built_ = true;
@@ -52,7 +54,8 @@ Bench& bench() {
 
 }  // namespace
 
-TEST_CASE("hand-written kernels give exact results and no race, with one and several threads per threadblock") {
+TEST_CASE(
+    "hand-written kernels give exact results and no race, with one and several threads per threadblock") {
     if (!available("g++")) {
         MESSAGE("skipped: no g++");
         return;
@@ -81,9 +84,9 @@ TEST_CASE("every planted fault of the prelude is caught") {
         MESSAGE("skipped: no g++");
         return;
     }
-    for (const char* fault : {"RELAXED_RELEASE", "RELAXED_ACQUIRE", "NO_BARRIER_BEFORE_PUBLISH",
-                              "NO_BARRIER_AFTER_WAIT", "NO_CREDIT_WAIT", "CREDIT_OFF_BY_ONE", "NO_ENTRY_WAIT",
-                              "NO_REMOTE_CREDIT"}) {
+    for (const char* fault :
+         {"RELAXED_RELEASE", "RELAXED_ACQUIRE", "NO_BARRIER_BEFORE_PUBLISH", "NO_BARRIER_AFTER_WAIT",
+          "NO_CREDIT_WAIT", "CREDIT_OFF_BY_ONE", "NO_ENTRY_WAIT", "NO_REMOTE_CREDIT"}) {
         const Outcome outcome = bench().run("results", 4, std::string("-DBATON_MUTATE_") + fault);
         INFO(fault << ": exit " << outcome.status << "\n" << outcome.text);
         const bool race = outcome.text.find("ThreadSanitizer: data race") != std::string::npos;

@@ -32,8 +32,9 @@ using Bytes = std::vector<unsigned char>;
 // Bits that are often special: zeros, infinities, NaNs, extremes, small integers, equal operands.
 void fill(Bytes& bytes, DataType type, std::mt19937_64& random) {
     const std::int64_t size = ir::size_of(type);
-    static const double kSpecial[] = {0.0, -0.0, 1, -1, 2, 448, -448, 18, 57344, 4096, 1e-7, 6e-8, -6e-8, 65504, 3e38,
-                                      1e300, INFINITY, -INFINITY, NAN, 5e-324, 1e-40, 127, -128};
+    static const double kSpecial[] = {0.0,      -0.0,      1,    -1,     2,     448,   -448, 18,
+                                      57344,    4096,      1e-7, 6e-8,   -6e-8, 65504, 3e38, 1e300,
+                                      INFINITY, -INFINITY, NAN,  5e-324, 1e-40, 127,   -128};
     for (std::int64_t i = 0; i * size < kBytes; ++i) {
         unsigned char* at = bytes.data() + i * size;
         const auto index = static_cast<std::int32_t>(random() % 5) - 2;
@@ -61,7 +62,8 @@ struct Arena {
 
 // One shape: operands with these widths; both sides run on the same bytes.
 template <class Op, class Element, bk::u32 kWideIn, bk::u32 kWideOut, bool kFinalize, int kOut, int kIn>
-void compare(ReduceOp op, DataType type, NanMode mode, const std::array<Bytes, 3>& narrow, const std::array<Bytes, 3>& wide) {
+void compare(ReduceOp op, DataType type, NanMode mode, const std::array<Bytes, 3>& narrow,
+             const std::array<Bytes, 3>& wide) {
     static Arena arena;
     arena.arguments.contributions = 3;
     const void* in[kIn];
@@ -89,7 +91,8 @@ void compare(ReduceOp op, DataType type, NanMode mode, const std::array<Bytes, 3
     for (int d = 0; d < kOut; ++d)
         if (ours[d] != reference[d])
             FAIL_CHECK(to_string(op) << " on " << to_string(type) << ", " << to_string(mode) << ", " << kIn
-                                     << " sources, finalize " << kFinalize << ", widths " << kWideIn << " " << kWideOut);
+                                     << " sources, finalize " << kFinalize << ", widths " << kWideIn << " "
+                                     << kWideOut);
 }
 
 template <class Op, class Element>
@@ -121,8 +124,10 @@ void compare_copies(DataType type) {
         compare<bk::op::sum, Element, 1, 1, false, 1, 1>(op, type, NanMode::propagate, narrow, wide);
         compare<bk::op::sum, Element, 0, 1, false, 1, 1>(op, type, NanMode::propagate, narrow, wide);
         compare<bk::op::sum, Element, 0, 2, false, 2, 1>(op, type, NanMode::propagate, narrow, wide);
-        compare<bk::op::avg, Element, 1, 0, true, 1, 1>(ReduceOp::avg, type, NanMode::propagate, narrow, wide);
-        compare<bk::op::avg, Element, 1, 1, true, 1, 1>(ReduceOp::avg, type, NanMode::propagate, narrow, wide);
+        compare<bk::op::avg, Element, 1, 0, true, 1, 1>(ReduceOp::avg, type, NanMode::propagate, narrow,
+                                                        wide);
+        compare<bk::op::avg, Element, 1, 1, true, 1, 1>(ReduceOp::avg, type, NanMode::propagate, narrow,
+                                                        wide);
     }
 }
 
@@ -156,7 +161,8 @@ void on_pairs(ReduceOp op, NanMode mode) {
 template <class Op, class Element>
 void all_pairs(ReduceOp op, DataType type) {
     std::vector<std::uint8_t> a(65536), b(65536), ours(65536), reference(65536);
-    for (int i = 0; i < 65536; ++i) a[i] = static_cast<std::uint8_t>(i >> 8), b[i] = static_cast<std::uint8_t>(i);
+    for (int i = 0; i < 65536; ++i)
+        a[i] = static_cast<std::uint8_t>(i >> 8), b[i] = static_cast<std::uint8_t>(i);
     Arena arena;
     arena.host.threads = 1;
     const bk::Block block(arena.arguments, arena.host);
@@ -225,7 +231,9 @@ TEST_CASE("all pairs of 8-bit codes combine like the reference") {
 
 TEST_CASE("a reduction in place equals one out of place") {
     std::vector<float> a(1001), b(1001), expected(1001);
-    for (int i = 0; i < 1001; ++i) a[i] = static_cast<float>(i), b[i] = static_cast<float>(3 * i), expected[i] = 4.0f * static_cast<float>(i);
+    for (int i = 0; i < 1001; ++i)
+        a[i] = static_cast<float>(i), b[i] = static_cast<float>(3 * i),
+        expected[i] = 4.0f * static_cast<float>(i);
     Arena arena;
     arena.host.threads = 1;
     const bk::Block block(arena.arguments, arena.host);

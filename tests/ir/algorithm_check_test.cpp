@@ -25,8 +25,8 @@ constexpr auto kScratch = Buffer::scratch;
 
 Expression e(const char* text) { return Expression::parse(text); }
 
-StepTemplate step(StepOp op, const char* src, Buffer src_buffer, const char* src_index, const char* dst, Buffer dst_buffer,
-                  const char* dst_index, const char* chunks = "1") {
+StepTemplate step(StepOp op, const char* src, Buffer src_buffer, const char* src_index, const char* dst,
+                  Buffer dst_buffer, const char* dst_index, const char* chunks = "1") {
     StepTemplate t;
     t.op = op;
     t.src_rank = e(src);
@@ -40,16 +40,20 @@ StepTemplate step(StepOp op, const char* src, Buffer src_buffer, const char* src
 }
 
 Item loop(const char* variable, const char* from, const char* to, StepTemplate body) {
-    return {Loop{variable, e(from), e(to), 1, 0, std::make_shared<const Body>(Body{{std::move(body), 0}})}, 0};
+    return {Loop{variable, e(from), e(to), 1, 0, std::make_shared<const Body>(Body{{std::move(body), 0}})},
+            0};
 }
 
 Algorithm ring_all_reduce(int n) {
     Algorithm a;
     a.name = "ring";
     a.collective = make(CollectiveKind::all_reduce, n, n);
-    a.body = {{step(StepOp::copy, "r", kInput, "0", "r", kOutput, "0", "N"), 0},
-              loop("s", "0", "N-1", step(StepOp::send_reduce, "r", kOutput, "(r-s) mod N", "(r+1) mod N", kOutput, "(r-s) mod N")),
-              loop("s", "0", "N-1", step(StepOp::send, "r", kOutput, "(r+1-s) mod N", "(r+1) mod N", kOutput, "(r+1-s) mod N"))};
+    a.body = {
+        {step(StepOp::copy, "r", kInput, "0", "r", kOutput, "0", "N"), 0},
+        loop("s", "0", "N-1",
+             step(StepOp::send_reduce, "r", kOutput, "(r-s) mod N", "(r+1) mod N", kOutput, "(r-s) mod N")),
+        loop("s", "0", "N-1",
+             step(StepOp::send, "r", kOutput, "(r+1-s) mod N", "(r+1) mod N", kOutput, "(r+1-s) mod N"))};
     return a;
 }
 
@@ -59,7 +63,9 @@ Algorithm ring_all_gather(int n, std::int64_t chunks) {
     a.name = "ring";
     a.collective = make(CollectiveKind::all_gather, n, chunks);
     a.body = {{step(StepOp::copy, "r", kInput, "0", "r", kOutput, "r*C", "C"), 0},
-              loop("s", "0", "N-1", step(StepOp::send, "r", kOutput, "((r-s) mod N)*C", "(r+1) mod N", kOutput, "((r-s) mod N)*C", "C"))};
+              loop("s", "0", "N-1",
+                   step(StepOp::send, "r", kOutput, "((r-s) mod N)*C", "(r+1) mod N", kOutput,
+                        "((r-s) mod N)*C", "C"))};
     return a;
 }
 
@@ -72,7 +78,9 @@ std::string message(const Algorithm& a, const VerifyOptions& options = {}) {
     return "verified";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// The simplest algorithm of each kind, step by step.
 Algorithm direct(const Collective& c) {
@@ -120,7 +128,8 @@ Algorithm direct(const Collective& c) {
             case CollectiveKind::all_to_all:
                 b.begin_par();
                 for (int p = 0; p < n; ++p)
-                    for (int q = 0; q < n; ++q) b.send({rank(p), kInput, q * k}, {rank(q), kOutput, p * k}, k);
+                    for (int q = 0; q < n; ++q)
+                        b.send({rank(p), kInput, q * k}, {rank(q), kOutput, p * k}, k);
                 b.end_par();
                 break;
             case CollectiveKind::send_recv:
@@ -209,23 +218,30 @@ TEST_CASE("faults are named with the step, in words") {
     SUBCASE("reading nothing") {
         AlgorithmBuilder b("a", c);
         b.send({0, kOutput, 1}, {1, kOutput, 1});
-        CHECK(message(b.build()) == "a: step 0: send [0, output, 1] -> [1, output, 1]: reads nothing: output 1 of rank 0 holds no value yet");
+        CHECK(message(b.build()) ==
+              "a: step 0: send [0, output, 1] -> [1, output, 1]: reads nothing: output 1 of rank 0 holds no "
+              "value yet");
     }
     SUBCASE("reducing into nothing") {
         AlgorithmBuilder b("a", c);
         b.copy({0, kInput, 0}, {0, kOutput, 0}, 2).send_reduce({0, kOutput, 0}, {1, kOutput, 0}, 2);
-        CHECK(contains(message(b.build()), "step 1: send_reduce [0, output, 0] -> [1, output, 0] x2: reduces into nothing: output 0 of rank 1"));
+        CHECK(contains(message(b.build()),
+                       "step 1: send_reduce [0, output, 0] -> [1, output, 0] x2: reduces into nothing: "
+                       "output 0 of rank 1"));
     }
     SUBCASE("reducing twice") {
         AlgorithmBuilder b("a", c);
         b.copy({0, kInput, 0}, {0, kOutput, 0}, 2).copy({1, kInput, 0}, {1, kOutput, 0}, 2);
         b.send_reduce({0, kOutput, 0}, {1, kOutput, 0}, 2).send_reduce({0, kOutput, 1}, {1, kOutput, 1});
-        CHECK(contains(message(b.build()), "step 3: send_reduce [0, output, 1] -> [1, output, 1]: the input of rank 0 (class 1) is reduced twice, at index 1"));
+        CHECK(contains(message(b.build()),
+                       "step 3: send_reduce [0, output, 1] -> [1, output, 1]: the input of rank 0 (class 1) "
+                       "is reduced twice, at index 1"));
     }
     SUBCASE("class mismatch") {
         AlgorithmBuilder b("a", c);
         b.copy({0, kInput, 0}, {0, kOutput, 1});
-        CHECK(contains(message(b.build()), "a chunk of class 0 does not fit output 1 of rank 0, which is of class 1"));
+        CHECK(contains(message(b.build()),
+                       "a chunk of class 0 does not fit output 1 of rank 0, which is of class 1"));
         AlgorithmBuilder s("a", c);
         s.copy({0, kInput, 0}, {0, kScratch, 0}).reduce({0, kInput, 1}, {0, kScratch, 0});
         CHECK(contains(message(s.build()), "reduces chunks of different classes, 1 and 0"));
@@ -248,8 +264,13 @@ TEST_CASE("faults are named with the step, in words") {
     }
     SUBCASE("two plain writes in one par block") {
         AlgorithmBuilder b("a", c);
-        b.begin_par().copy({1, kInput, 0}, {1, kOutput, 0}, 2).send({0, kInput, 1}, {1, kOutput, 1}).end_par();
-        CHECK(contains(message(b.build()), "step 1: send [0, input, 1] -> [1, output, 1]: writes output 1 of rank 1, which step 0 of the same par block writes too"));
+        b.begin_par()
+            .copy({1, kInput, 0}, {1, kOutput, 0}, 2)
+            .send({0, kInput, 1}, {1, kOutput, 1})
+            .end_par();
+        CHECK(contains(message(b.build()),
+                       "step 1: send [0, input, 1] -> [1, output, 1]: writes output 1 of rank 1, which step "
+                       "0 of the same par block writes too"));
     }
     SUBCASE("a missing contribution") {
         AlgorithmBuilder b("a", c);
@@ -264,7 +285,9 @@ TEST_CASE("faults are named with the step, in words") {
         AlgorithmBuilder g("a", make(CollectiveKind::all_gather, 2, 1));
         g.send({0, kInput, 0}, {0, kOutput, 0}).send({0, kInput, 0}, {1, kOutput, 0});
         g.send({1, kInput, 0}, {1, kOutput, 1}).send({0, kInput, 0}, {0, kOutput, 1});
-        CHECK(message(g.build()) == "a: at the end: output 1 of rank 0 lacks the input of rank 1 and holds the input of rank 0, which it must not");
+        CHECK(message(g.build()) ==
+              "a: at the end: output 1 of rank 0 lacks the input of rank 1 and holds the input of rank 0, "
+              "which it must not");
     }
     SUBCASE("overlap in part") {
         AlgorithmBuilder b("a", make(CollectiveKind::all_reduce, 1, 4));
@@ -278,8 +301,10 @@ TEST_CASE("an algorithm that is right only out of place is found") {
     AlgorithmBuilder b("a", make(CollectiveKind::all_to_all, 2, 1));
     b.copy({0, kInput, 0}, {0, kOutput, 0}).copy({1, kInput, 1}, {1, kOutput, 1});
     b.send({0, kInput, 1}, {1, kOutput, 0}).send({1, kInput, 0}, {0, kOutput, 1});
-    CHECK(contains(message(b.build()), "step 3: send [1, input, 0] -> [0, output, 1]: the message differs in place: chunk 0 of it holds shard 0 of rank 1 "
-                                       "out of place, but holds shard 1 of rank 0 in place"));
+    CHECK(contains(message(b.build()),
+                   "step 3: send [1, input, 0] -> [0, output, 1]: the message differs in place: chunk 0 of "
+                   "it holds shard 0 of rank 1 "
+                   "out of place, but holds shard 1 of rank 0 in place"));
     // And one that is right only in place.
     AlgorithmBuilder c("a", make(CollectiveKind::all_reduce, 1, 1));
     CHECK(contains(message(c.build()), "output 0 of rank 0 is never written"));
@@ -289,21 +314,27 @@ TEST_CASE("scratch that is written and never read is a warning") {
     auto c = make(CollectiveKind::broadcast, 2, 1);
     AlgorithmBuilder b("a", c);
     b.copy({0, kInput, 0}, {0, kOutput, 0}).send({0, kInput, 0}, {1, kOutput, 0});
-    b.copy({0, kInput, 0}, {0, kScratch, 3}).copy({1, kOutput, 0}, {1, kScratch, 0}).copy({0, kScratch, 3}, {0, kScratch, 5});
+    b.copy({0, kInput, 0}, {0, kScratch, 3})
+        .copy({1, kOutput, 0}, {1, kScratch, 0})
+        .copy({0, kScratch, 3}, {0, kScratch, 5});
     const auto report = verify(b.build());
     REQUIRE(report.warnings.size() == 1);
-    CHECK(report.warnings[0] == "scratch 5 of rank 0 is written and never read; so are places of 1 more ranks");
+    CHECK(report.warnings[0] ==
+          "scratch 5 of rank 0 is written and never read; so are places of 1 more ranks");
 }
 
 TEST_CASE("scratch at the far end of the index range takes no memory") {
     AlgorithmBuilder b("a", make(CollectiveKind::broadcast, 2, 1));
     for (int i = 0; i < 400; ++i) b.copy({0, kInput, 0}, {0, kScratch, i});
-    b.copy({0, kScratch, 3}, {0, kScratch, INT32_MAX}).send({0, kScratch, INT32_MAX}, {1, kOutput, 0}).copy({0, kInput, 0}, {0, kOutput, 0});
+    b.copy({0, kScratch, 3}, {0, kScratch, INT32_MAX})
+        .send({0, kScratch, INT32_MAX}, {1, kOutput, 0})
+        .copy({0, kInput, 0}, {0, kOutput, 0});
     CHECK(message(b.build()) == "verified");
 }
 
 TEST_CASE("custom collectives follow their places") {
-    // A gather of unequal parts: rank 0 takes two classes of rank 1 in swapped order, and their own reduction with rank 2.
+    // A gather of unequal parts: rank 0 takes two classes of rank 1 in swapped order, and their own reduction
+    // with rank 2.
     Collective c = make(CollectiveKind::custom, 3, 2);
     c.weights = {1, 4};
     auto places = std::make_shared<CustomPlaces>();
@@ -311,12 +342,15 @@ TEST_CASE("custom collectives follow their places") {
     places->outputs = {{{1, {{1, 7}}}, {0, {{1, 7}}}, {0, {{1, 7}, {2, 2}}}}, {}, {}};
     c.custom = places;
     AlgorithmBuilder b("custom", c);
-    b.send({1, kInput, 0}, {0, kOutput, 0}, 2).send({1, kInput, 1}, {0, kOutput, 2}).send_reduce({2, kInput, 0}, {0, kOutput, 2});
+    b.send({1, kInput, 0}, {0, kOutput, 0}, 2)
+        .send({1, kInput, 1}, {0, kOutput, 2})
+        .send_reduce({2, kInput, 0}, {0, kOutput, 2});
     const auto good = b.build();
     CHECK(message(good) == "verified");
     AlgorithmBuilder w("custom", c);
     w.send({1, kInput, 0}, {0, kOutput, 1});
-    CHECK(contains(message(w.build()), "a chunk of class 1 does not fit output 1 of rank 0, which is of class 0"));
+    CHECK(contains(message(w.build()),
+                   "a chunk of class 1 does not fit output 1 of rank 0, which is of class 0"));
     AlgorithmBuilder m("custom", c);
     m.send({1, kInput, 0}, {0, kOutput, 0}, 2).send({1, kInput, 1}, {0, kOutput, 2});
     CHECK(contains(message(m.build()), "output 2 of rank 0 lacks shard 2 of rank 2 (class 0)"));
@@ -374,7 +408,9 @@ TEST_CASE("the reverse of an all_gather, copies turned to reductions, is a reduc
         // A random all_gather: each shard spreads from its owner along a random tree.
         const int n = 1 + static_cast<int>(random() % 7);
         const std::int64_t chunks = 1 + static_cast<std::int64_t>(random() % 3);
-        struct Move { int from, to, shard; };
+        struct Move {
+            int from, to, shard;
+        };
         std::vector<Move> moves;
         for (int shard = 0; shard < n; ++shard) {
             std::vector<int> reached{shard}, rest;
@@ -388,12 +424,14 @@ TEST_CASE("the reverse of an all_gather, copies turned to reductions, is a reduc
         }
         AlgorithmBuilder forward("forward", make(CollectiveKind::all_gather, n, chunks));
         for (int r = 0; r < n; ++r) forward.copy({r, kInput, 0}, {r, kOutput, r * chunks}, chunks);
-        for (const auto& m : moves) forward.send({m.from, kOutput, m.shard * chunks}, {m.to, kOutput, m.shard * chunks}, chunks);
+        for (const auto& m : moves)
+            forward.send({m.from, kOutput, m.shard * chunks}, {m.to, kOutput, m.shard * chunks}, chunks);
         CHECK(message(forward.build()) == "verified");
         AlgorithmBuilder backward("backward", make(CollectiveKind::reduce_scatter, n, chunks));
         for (int r = 0; r < n; ++r) backward.copy({r, kInput, 0}, {r, kScratch, 0}, n * chunks);
         for (auto m = moves.rbegin(); m != moves.rend(); ++m)
-            backward.send_reduce({m->to, kScratch, m->shard * chunks}, {m->from, kScratch, m->shard * chunks}, chunks);
+            backward.send_reduce({m->to, kScratch, m->shard * chunks}, {m->from, kScratch, m->shard * chunks},
+                                 chunks);
         for (int r = 0; r < n; ++r) backward.copy({r, kScratch, r * chunks}, {r, kOutput, 0}, chunks);
         CHECK(message(backward.build()) == "verified");
     }

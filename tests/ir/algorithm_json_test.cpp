@@ -15,8 +15,8 @@ using namespace baton::ir;
 namespace {
 
 std::string steps(const std::string& list, const std::string& more = "") {
-    return R"({"baton": "algorithm/1", "name": "t", "collective": {"kind": "all_reduce", "ranks": 4, "chunks": 4})" + more +
-           R"(, "steps": [)" + list + "]}";
+    return R"({"baton": "algorithm/1", "name": "t", "collective": {"kind": "all_reduce", "ranks": 4, "chunks": 4})" +
+           more + R"(, "steps": [)" + list + "]}";
 }
 
 /// The error of reading, or of walking what was read.
@@ -54,11 +54,13 @@ TEST_CASE("the design's example reads") {
           {"op": "send", "src": [0, "output", 0], "dst": [1, "output", 0], "channel": 0}]})");
     CHECK(dump(a) ==
           "algorithm \"ring all-gather\"\nall_gather of 3 ranks, 1 chunk\n2 steps\n"
-          "     0   copy [0, input, 0] -> [0, output, 0]\n     1   send [0, output, 0] -> [1, output, 0] channel 0\n");
+          "     0   copy [0, input, 0] -> [0, output, 0]\n     1   send [0, output, 0] -> [1, output, 0] "
+          "channel 0\n");
 }
 
 TEST_CASE("what is written reads back to the same algorithm, as JSON and as CBOR") {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(BATON_SOURCE_DIR) + "/examples/algorithms")) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(BATON_SOURCE_DIR) + "/examples/algorithms")) {
         const auto a = load_algorithm(entry.path().string());
         const auto text = to_json(a);
         const auto b = parse_algorithm(text);
@@ -70,7 +72,8 @@ TEST_CASE("what is written reads back to the same algorithm, as JSON and as CBOR
         LoadOptions four;
         four.ranks = 4;
         if (a.params.count("L")) four.params = {{"L", 2}};
-        CHECK(all_of(parse_algorithm(text, "t", four)) == all_of(load_algorithm(entry.path().string(), four)));
+        CHECK(all_of(parse_algorithm(text, "t", four)) ==
+              all_of(load_algorithm(entry.path().string(), four)));
     }
 }
 
@@ -91,8 +94,11 @@ TEST_CASE("explicit steps with blocks and hints survive writing and reading") {
             b.protocol(random() % 4 ? Protocol::automatic : Protocol::ll128);
             b.via(random() % 4 ? "" : "a>b,b>c#2");
             for (unsigned k = 0; k < 1 + random() % 3; ++k)
-                b.send({static_cast<int>(random() % 5), static_cast<Buffer>(random() % 3), static_cast<std::int64_t>(random() % 9)},
-                       {static_cast<int>(random() % 5), Buffer::scratch, static_cast<std::int64_t>(random() % 9)}, 1 + random() % 3);
+                b.send({static_cast<int>(random() % 5), static_cast<Buffer>(random() % 3),
+                        static_cast<std::int64_t>(random() % 9)},
+                       {static_cast<int>(random() % 5), Buffer::scratch,
+                        static_cast<std::int64_t>(random() % 9)},
+                       1 + random() % 3);
             if (par) b.end_par();
         }
         const auto a = b.build();
@@ -124,33 +130,60 @@ TEST_CASE("faults of a file are named with their place") {
     contains(message("[]"), "expected an algorithm");
     contains(message("{}"), "'baton' is missing");
     contains(message(R"({"baton": "topology/1"})"), "expected \"algorithm/1\", got \"topology/1\"");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0]})")), "file.json#/steps/0: the key 'dst' is missing");
-    contains(message(steps(R"({"op": "sned", "src": [0, "input", 0], "dst": [1, "output", 0]})")), "file.json#/steps/0/op: unknown op \"sned\"");
-    contains(message(steps(R"({"op": "send", "src": [0, "inptu", 0], "dst": [1, "output", 0]})")), "/steps/0/src/1: unknown buffer \"inptu\"");
-    contains(message(steps(R"({"op": "send", "src": [0, "input"], "dst": [1, "output", 0]})")), "expected [rank, buffer, index]");
-    contains(message(steps(R"({"op": "send", "src": [4, "input", 0], "dst": [1, "output", 0]})")), "rank 4, but there are 4 ranks");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": ["r+1", "output", 0]})")), "at r = 3: the destination is rank 4");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", "1 +"], "dst": [1, "output", 0]})")), "file.json#/steps/0/src/2: expected a value at column 4");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 1.5], "dst": [1, "output", 0]})")), "expected an integer or an expression");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chanel": 1})")), "chanel");
-    contains(message(steps(R"({"op": "copy", "src": [0, "input", 0], "dst": [1, "output", 0]})")), "copy between ranks 0 and 1");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chunks": -1})")), "-1 chunks");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chunks": 1000000000000000000})")), "chunks");
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 18446744073709551615], "dst": [1, "output", 0]})")), "/steps/0/src/2");
+    contains(message(steps(R"({"op": "send", "src": [0, "input", 0]})")),
+             "file.json#/steps/0: the key 'dst' is missing");
+    contains(message(steps(R"({"op": "sned", "src": [0, "input", 0], "dst": [1, "output", 0]})")),
+             "file.json#/steps/0/op: unknown op \"sned\"");
+    contains(message(steps(R"({"op": "send", "src": [0, "inptu", 0], "dst": [1, "output", 0]})")),
+             "/steps/0/src/1: unknown buffer \"inptu\"");
+    contains(message(steps(R"({"op": "send", "src": [0, "input"], "dst": [1, "output", 0]})")),
+             "expected [rank, buffer, index]");
+    contains(message(steps(R"({"op": "send", "src": [4, "input", 0], "dst": [1, "output", 0]})")),
+             "rank 4, but there are 4 ranks");
+    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": ["r+1", "output", 0]})")),
+             "at r = 3: the destination is rank 4");
+    contains(message(steps(R"({"op": "send", "src": [0, "input", "1 +"], "dst": [1, "output", 0]})")),
+             "file.json#/steps/0/src/2: expected a value at column 4");
+    contains(message(steps(R"({"op": "send", "src": [0, "input", 1.5], "dst": [1, "output", 0]})")),
+             "expected an integer or an expression");
+    contains(
+        message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chanel": 1})")),
+        "chanel");
+    contains(message(steps(R"({"op": "copy", "src": [0, "input", 0], "dst": [1, "output", 0]})")),
+             "copy between ranks 0 and 1");
+    contains(
+        message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chunks": -1})")),
+        "-1 chunks");
+    contains(
+        message(steps(
+            R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0], "chunks": 1000000000000000000})")),
+        "chunks");
+    contains(message(steps(
+                 R"({"op": "send", "src": [0, "input", 18446744073709551615], "dst": [1, "output", 0]})")),
+             "/steps/0/src/2");
     contains(message(steps(R"({"for": ["i", 0], "do": []})")), "expected [variable, from, to]");
     contains(message(steps(R"({"for": ["r", 0, 1], "do": []})")), "the name \"r\" is taken");
     contains(message(steps(R"({"for": ["i", 0, "r"], "do": []})")), "may not use r");
     contains(message(steps(R"({"for": ["i", 0, 4], "do": [], "mul": 2, "add": 1})")), "not both");
     contains(message(steps(R"({"for": ["i", 0, 4], "do": [], "mul": 2})")), "never ends");
-    contains(message(steps(R"({"par": [{"par": []}, {"op": "send", "src": ["r", "input", 0], "dst": [1, "output", 0]}]})")), "inside a par block");
+    contains(
+        message(steps(
+            R"({"par": [{"par": []}, {"op": "send", "src": ["r", "input", 0], "dst": [1, "output", 0]}]})")),
+        "inside a par block");
     contains(message(steps("7")), "expected a step");
     contains(message(steps("{}")), "expected one of op, for, let, if, par");
     contains(message(steps("", R"(, "params": {"L": "x"})")), "/params/L");
     contains(message(steps("", R"(, "requires": "M > 1")")), "unknown name \"M\"");
     contains(message(steps("", R"(, "requires": ["N > 4"])")), "this algorithm needs N > 4; got N = 4");
-    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "allreduce", "ranks": 4}, "steps": []})"), "unknown collective \"allreduce\"");
-    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce"}, "steps": []})"), "number of ranks is missing");
-    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 4, "root": 4}, "steps": []})"), "root 4");
+    contains(
+        message(R"({"baton": "algorithm/1", "collective": {"kind": "allreduce", "ranks": 4}, "steps": []})"),
+        "unknown collective \"allreduce\"");
+    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce"}, "steps": []})"),
+             "number of ranks is missing");
+    contains(
+        message(
+            R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 4, "root": 4}, "steps": []})"),
+        "root 4");
 }
 
 TEST_CASE("options replace ranks, root and params, and unknown ones are refused") {
@@ -159,16 +192,23 @@ TEST_CASE("options replace ranks, root and params, and unknown ones are refused"
     contains(message(steps(""), options), "no param \"K\"");
     options = {};
     options.ranks = 5;
-    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0]})"), options), "is written for 4 ranks, step by step; got 5");
+    contains(message(steps(R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0]})"), options),
+             "is written for 4 ranks, step by step; got 5");
     options = {};
     options.root = 2;
-    const auto a = parse_algorithm(R"({"baton": "algorithm/1", "name": "b", "collective": {"kind": "broadcast", "ranks": 4},
-      "steps": [{"op": "send", "src": ["root", "input", 0], "dst": ["r", "output", 0]}]})", "t", options);
+    const auto a = parse_algorithm(
+        R"({"baton": "algorithm/1", "name": "b", "collective": {"kind": "broadcast", "ranks": 4},
+      "steps": [{"op": "send", "src": ["root", "input", 0], "dst": ["r", "output", 0]}]})",
+        "t", options);
     CHECK(a.collective.root == 2);
     CHECK(verify(a).assurance == Assurance::proved);
     for (const int bad : {-1, 4}) {
         options.root = bad;
-        CHECK_THROWS_AS(parse_algorithm(R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 4}, "steps": []})", "t", options), baton::Error);
+        CHECK_THROWS_AS(
+            parse_algorithm(
+                R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 4}, "steps": []})",
+                "t", options),
+            baton::Error);
     }
     for (const int bad : {-1, 0, 1 << 21}) {
         options = {};
@@ -179,10 +219,19 @@ TEST_CASE("options replace ranks, root and params, and unknown ones are refused"
 
 TEST_CASE("hostile files are refused in bounded time and memory") {
     const std::string send = R"({"op": "send", "src": [0, "input", 0], "dst": [1, "output", 0]})";
-    contains(message(steps(R"({"for": ["i", 0, 1000000000000000000], "do": [)" + send + "]}")), "more than the 1000000");
-    contains(message(steps(R"({"for": ["i", 0, 1000000000000000000], "do": [{"for": ["j", 0, "i"], "do": []}]})")), "loop iterations");
-    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce", "ranks": 4, "chunks": 1000000000000000000}, "steps": []})"), "chunks must be");
-    contains(message(R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce", "ranks": 4000000000, "chunks": 1}, "steps": []})"), "ranks");
+    contains(message(steps(R"({"for": ["i", 0, 1000000000000000000], "do": [)" + send + "]}")),
+             "more than the 1000000");
+    contains(
+        message(steps(R"({"for": ["i", 0, 1000000000000000000], "do": [{"for": ["j", 0, "i"], "do": []}]})")),
+        "loop iterations");
+    contains(
+        message(
+            R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce", "ranks": 4, "chunks": 1000000000000000000}, "steps": []})"),
+        "chunks must be");
+    contains(
+        message(
+            R"({"baton": "algorithm/1", "collective": {"kind": "all_reduce", "ranks": 4000000000, "chunks": 1}, "steps": []})"),
+        "ranks");
     std::string deep = send;
     for (int i = 0; i < 70; ++i) deep = R"({"for": ["i", 0, 1], "do": [)" + deep + "]}";
     CHECK(message(steps(deep)) != "no error");
@@ -190,11 +239,13 @@ TEST_CASE("hostile files are refused in bounded time and memory") {
     for (int i = 0; i < 100000; ++i) deep = "[" + deep;
     CHECK(message(deep) != "no error");
     const auto whole = baton::read_file(example("two_level_all_reduce"));
-    for (std::size_t cut = 0; cut + 3 < whole.size(); cut += 7) CHECK(message(whole.substr(0, cut)) != "no error");
+    for (std::size_t cut = 0; cut + 3 < whole.size(); cut += 7)
+        CHECK(message(whole.substr(0, cut)) != "no error");
     const auto cbor = to_cbor(load_algorithm(example("ring_all_reduce")));
     for (std::size_t cut = 0; cut < cbor.size(); ++cut) CHECK(message(cbor.substr(0, cut)) != "no error");
     // 2^31 chunks in one run verify as one interval.
-    const auto wide = parse_algorithm(R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 2, "chunks": 2147483647},
+    const auto wide = parse_algorithm(
+        R"({"baton": "algorithm/1", "collective": {"kind": "broadcast", "ranks": 2, "chunks": 2147483647},
       "steps": [{"op": "send", "src": [0, "input", 0], "dst": ["r", "output", 0], "chunks": "C"}]})");
     CHECK(verify(wide).assurance == Assurance::proved);
 }
@@ -206,7 +257,8 @@ TEST_CASE("files with random bytes changed are refused or read, and never crash"
         const std::string letters = "0123456789rNC+-*/()[]{}\",: modxandfor";
         for (int trial = 0; trial < 400; ++trial) {
             auto text = whole;
-            for (unsigned k = 0; k < 1 + random() % 3; ++k) text[random() % text.size()] = letters[random() % letters.size()];
+            for (unsigned k = 0; k < 1 + random() % 3; ++k)
+                text[random() % text.size()] = letters[random() % letters.size()];
             try {
                 const auto a = parse_algorithm(text);
                 if (a.step_count() < 100'000) verify(a);

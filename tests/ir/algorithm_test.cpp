@@ -19,8 +19,8 @@ Collective all_reduce(int ranks, std::int64_t chunks) {
     return c;
 }
 
-StepTemplate step(StepOp op, Expression src, Buffer src_buffer, Expression src_index, Expression dst, Buffer dst_buffer,
-                  Expression dst_index) {
+StepTemplate step(StepOp op, Expression src, Buffer src_buffer, Expression src_index, Expression dst,
+                  Buffer dst_buffer, Expression dst_index) {
     StepTemplate t;
     t.op = op;
     t.src_rank = src;
@@ -32,7 +32,8 @@ StepTemplate step(StepOp op, Expression src, Buffer src_buffer, Expression src_i
     return t;
 }
 
-std::shared_ptr<const Body> body(std::vector<std::variant<StepTemplate, Loop, Let, Branch, Parallel, ExplicitSteps>> items) {
+std::shared_ptr<const Body> body(
+    std::vector<std::variant<StepTemplate, Loop, Let, Branch, Parallel, ExplicitSteps>> items) {
     auto list = std::make_shared<Body>();
     for (auto& item : items) list->push_back({std::move(item), static_cast<int>(list->size())});
     return list;
@@ -52,15 +53,18 @@ Algorithm ring(int ranks) {
     };
     auto copy = step(StepOp::copy, e("r"), Buffer::input, e("0"), e("r"), Buffer::output, e("0"));
     copy.chunks = e("N");
-    return algorithm(ranks, body({copy, Loop{"s", e("0"), e("N-1"), 1, 0, body({move(StepOp::send_reduce, "(r-s) mod N")})},
-                                  Loop{"s", e("0"), e("N-1"), 1, 0, body({move(StepOp::send, "(r+1-s) mod N")})}}));
+    return algorithm(
+        ranks,
+        body({copy, Loop{"s", e("0"), e("N-1"), 1, 0, body({move(StepOp::send_reduce, "(r-s) mod N")})},
+              Loop{"s", e("0"), e("N-1"), 1, 0, body({move(StepOp::send, "(r+1-s) mod N")})}}));
 }
 
 /// steps_of(rank) must be steps() filtered, positions included.
 void check_cursors(const Algorithm& a) {
     const int ranks = a.collective.ranks;
     std::vector<std::vector<std::pair<std::int64_t, Step>>> expected(static_cast<std::size_t>(ranks));
-    std::vector<std::int64_t> block(static_cast<std::size_t>(ranks), -1);  // par block of the last step of each rank
+    std::vector<std::int64_t> block(static_cast<std::size_t>(ranks),
+                                    -1);  // par block of the last step of each rank
     auto all = a.steps();
     std::int64_t count = 0, blocks = 0;
     for (Step s; all.next(s); ++count) {
@@ -68,7 +72,9 @@ void check_cursors(const Algorithm& a) {
         if (!s.par) ++blocks;
         for (const int rank : {s.src_rank, s.dst_rank}) {
             const auto at = static_cast<std::size_t>(rank);
-            if (rank == s.dst_rank && s.src_rank == s.dst_rank && !expected[at].empty() && expected[at].back().first == count) continue;
+            if (rank == s.dst_rank && s.src_rank == s.dst_rank && !expected[at].empty() &&
+                expected[at].back().first == count)
+                continue;
             Step own = s;
             own.par = s.in_par && block[at] == blocks;
             block[at] = blocks;
@@ -92,14 +98,17 @@ void check_cursors(const Algorithm& a) {
 std::string message(const Algorithm& a) {
     try {
         auto cursor = a.steps();
-        for (Step s; cursor.next(s);) {}
+        for (Step s; cursor.next(s);) {
+        }
     } catch (const baton::Error& error) {
         return error.what();
     }
     return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -135,14 +144,22 @@ TEST_CASE("the steps of one rank are the steps in which it takes part") {
     };
     for (const int n : {1, 2, 5, 8}) {
         check_cursors(algorithm(n, body({send("(2-r) mod N", "(r+3) mod N")})));
-        check_cursors(algorithm(n, body({send("r", "(r*r+1) mod N"), send("0", "r"), send("r", "N-1"), send("N-1-r", "r")})));
-        check_cursors(algorithm(n, body({Parallel{body({send("r", "(r+1) mod N"), send("r", "(r-1) mod N"), send("0", "N/2")})},
-                                         Parallel{body({send("r", "0")})}, send("0", "0")})));
-        check_cursors(algorithm(n, body({Branch{e("r mod 2 == 0"), body({send("r", "(r+1) mod N")}), body({send("r", "0")})}})));
-        check_cursors(algorithm(n, body({Let{"half", e("N/2")}, Let{"p", e("(r+half) mod N")}, Let{"q", e("p")},
-                                         Loop{"i", e("0"), e("half"), 1, 0, body({send("r", "q"), Let{"p", e("i")}, send("p", "r")})}})));
-        check_cursors(algorithm(n, body({Loop{"d", e("1"), e("N"), 1, 2, body({Branch{e("(r xor d) < N"), body({send("r", "r xor d")}), nullptr}})},
-                                         Loop{"d", e("N-1"), e("0"), -1, 0, body({Loop{"i", e("0"), e("d"), 1, 0, body({send("i", "d")})}})}})));
+        check_cursors(algorithm(
+            n, body({send("r", "(r*r+1) mod N"), send("0", "r"), send("r", "N-1"), send("N-1-r", "r")})));
+        check_cursors(algorithm(
+            n, body({Parallel{body({send("r", "(r+1) mod N"), send("r", "(r-1) mod N"), send("0", "N/2")})},
+                     Parallel{body({send("r", "0")})}, send("0", "0")})));
+        check_cursors(algorithm(
+            n, body({Branch{e("r mod 2 == 0"), body({send("r", "(r+1) mod N")}), body({send("r", "0")})}})));
+        check_cursors(
+            algorithm(n, body({Let{"half", e("N/2")}, Let{"p", e("(r+half) mod N")}, Let{"q", e("p")},
+                               Loop{"i", e("0"), e("half"), 1, 0,
+                                    body({send("r", "q"), Let{"p", e("i")}, send("p", "r")})}})));
+        check_cursors(algorithm(
+            n, body({Loop{"d", e("1"), e("N"), 1, 2,
+                          body({Branch{e("(r xor d) < N"), body({send("r", "r xor d")}), nullptr}})},
+                     Loop{"d", e("N-1"), e("0"), -1, 0,
+                          body({Loop{"i", e("0"), e("d"), 1, 0, body({send("i", "d")})}})}})));
     }
     check_cursors(algorithm(8, body({Loop{"d", e("1"), e("N"), 1, 2, body({send("r", "r xor d")})}})));
 }
@@ -180,16 +197,23 @@ TEST_CASE("faults while walking name the step") {
     const auto send = [](const char* from, const char* to, const char* index = "0") {
         return step(StepOp::send, e(from), Buffer::output, e(index), e(to), Buffer::output, e("0"));
     };
-    CHECK(contains(message(algorithm(4, body({send("0", "1"), send("r", "r+1")}))), "test#/steps/1 at r = 3: the destination is rank 4"));
+    CHECK(contains(message(algorithm(4, body({send("0", "1"), send("r", "r+1")}))),
+                   "test#/steps/1 at r = 3: the destination is rank 4"));
     CHECK(contains(message(algorithm(4, body({send("0", "1", "1 << 40")}))), "outside 0..2^31-1"));
     CHECK(contains(message(algorithm(4, body({send("0", "q")}))), "known here: r, N, C, root"));
-    CHECK(contains(message(algorithm(4, body({Loop{"i", e("0"), e("r"), 1, 0, body({})}}))), "may not use r"));
-    CHECK(contains(message(algorithm(4, body({Loop{"N", e("0"), e("1"), 1, 0, body({})}}))), "taken by the format"));
+    CHECK(
+        contains(message(algorithm(4, body({Loop{"i", e("0"), e("r"), 1, 0, body({})}}))), "may not use r"));
+    CHECK(contains(message(algorithm(4, body({Loop{"N", e("0"), e("1"), 1, 0, body({})}}))),
+                   "taken by the format"));
     CHECK(contains(message(algorithm(4, body({Loop{"i", e("0"), e("4"), 1, 2, body({})}}))), "never ends"));
     CHECK(contains(message(algorithm(4, body({Loop{"i", e("0"), e("4"), 0, 0, body({})}}))), "must move"));
-    CHECK(contains(message(algorithm(4, body({Parallel{body({Parallel{body({})}})}}))), "inside a par block"));
-    CHECK(contains(message(algorithm(4, body({Loop{"i", e("0"), e("2"), 1, 0, body({send("0", "1", "i / (i - 1)")})}}))), "division by zero"));
-    CHECK(contains(message(algorithm(4, body({step(StepOp::copy, e("0"), Buffer::input, e("0"), e("1"), Buffer::output, e("0"))}))),
+    CHECK(
+        contains(message(algorithm(4, body({Parallel{body({Parallel{body({})}})}}))), "inside a par block"));
+    CHECK(contains(
+        message(algorithm(4, body({Loop{"i", e("0"), e("2"), 1, 0, body({send("0", "1", "i / (i - 1)")})}}))),
+        "division by zero"));
+    CHECK(contains(message(algorithm(4, body({step(StepOp::copy, e("0"), Buffer::input, e("0"), e("1"),
+                                                   Buffer::output, e("0"))}))),
                    "copy between ranks 0 and 1"));
 }
 
@@ -198,17 +222,25 @@ TEST_CASE("loops without end are refused in bounded time") {
     CHECK(contains(message(empty), "without a step"));
     CHECK(empty.step_count() == 0);
     const auto send = step(StepOp::send, e("0"), Buffer::output, e("0"), e("1"), Buffer::output, e("0"));
-    const auto huge = algorithm(4, body({Loop{"i", e("0"), e("1 << 60"), 1, 0, body({Loop{"j", e("0"), e("1 << 60"), 1, 0, body({send})}})}}));
+    const auto huge = algorithm(4, body({Loop{"i", e("0"), e("1 << 60"), 1, 0,
+                                              body({Loop{"j", e("0"), e("1 << 60"), 1, 0, body({send})}})}}));
     CHECK(huge.step_count() == INT64_MAX);
     CHECK_THROWS_AS(expand(huge), baton::Error);
-    const auto triangle = algorithm(4, body({Loop{"i", e("0"), e("1 << 60"), 1, 0, body({Loop{"j", e("0"), e("i"), 1, 0, body({send})}})}}));
+    const auto triangle = algorithm(
+        4,
+        body({Loop{"i", e("0"), e("1 << 60"), 1, 0, body({Loop{"j", e("0"), e("i"), 1, 0, body({send})}})}}));
     CHECK_THROWS_AS(triangle.step_count(), baton::Error);
 }
 
 TEST_CASE("the builder writes steps, blocks and hints") {
     AlgorithmBuilder b("built", all_reduce(3, 2));
-    b.copy({0, Buffer::input, 0}, {0, Buffer::output, 0}, 2).send({1, Buffer::input, 1}, {1, Buffer::scratch, 4});
-    b.begin_par().channel(3).send({0, Buffer::output, 0}, {1, Buffer::output, 0}).protocol(Protocol::ll).via("a>b,b>c");
+    b.copy({0, Buffer::input, 0}, {0, Buffer::output, 0}, 2)
+        .send({1, Buffer::input, 1}, {1, Buffer::scratch, 4});
+    b.begin_par()
+        .channel(3)
+        .send({0, Buffer::output, 0}, {1, Buffer::output, 0})
+        .protocol(Protocol::ll)
+        .via("a>b,b>c");
     b.send_reduce({1, Buffer::output, 1}, {2, Buffer::output, 1}).end_par();
     const auto a = b.build();
     CHECK(dump(a) ==
@@ -238,7 +270,8 @@ TEST_CASE("explicit steps with par blocks look the same to each rank") {
             const bool par = random() % 2;
             if (par) b.begin_par();
             for (unsigned k = 0; k < 1 + random() % 3; ++k)
-                b.send({static_cast<int>(random() % 4), Buffer::output, 0}, {static_cast<int>(random() % 4), Buffer::output, 1});
+                b.send({static_cast<int>(random() % 4), Buffer::output, 0},
+                       {static_cast<int>(random() % 4), Buffer::output, 1});
             if (par) b.end_par();
         }
         check_cursors(b.build());

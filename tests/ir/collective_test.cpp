@@ -2,8 +2,8 @@
 
 #include <baton/base/error.hpp>
 
-#include <algorithm>
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <random>
 
 using namespace baton::ir;
@@ -41,7 +41,10 @@ TEST_CASE("kinds have names that parse back") {
 TEST_CASE("places of each kind are as documented") {
     const int n = 4, root = 2;
     const std::int64_t c = 3;
-    struct Row { CollectiveKind kind; std::int64_t in_root, in_other, out_root, out_other; };
+    struct Row {
+        CollectiveKind kind;
+        std::int64_t in_root, in_other, out_root, out_other;
+    };
     const Row rows[] = {{CollectiveKind::broadcast, c, 0, c, c},
                         {CollectiveKind::reduce, c, c, c, 0},
                         {CollectiveKind::all_reduce, c, c, c, c},
@@ -81,13 +84,15 @@ TEST_CASE("every contribution of an output place is an input place of the same c
                 for (int rank = 0; rank < n; ++rank)
                     for (std::int64_t i = 0; i < c.places(rank, Buffer::output); ++i) {
                         const auto place = c.output(rank, i);
-                        CHECK(place.contributions.size() == (reduces(kind) ? static_cast<std::size_t>(n) : 1));
+                        CHECK(place.contributions.size() ==
+                              (reduces(kind) ? static_cast<std::size_t>(n) : 1));
                         CHECK(std::is_sorted(place.contributions.begin(), place.contributions.end()));
                         CHECK(place.chunk_class == c.class_of(rank, Buffer::output, i));
                         for (const auto& contribution : place.contributions) {
                             bool found = false;
                             for (std::int64_t j = 0; j < c.places(contribution.rank, Buffer::input); ++j)
-                                found |= c.input(contribution.rank, j) == InputPlace{contribution.shard, place.chunk_class};
+                                found |= c.input(contribution.rank, j) ==
+                                         InputPlace{contribution.shard, place.chunk_class};
                             CHECK(found);
                         }
                     }
@@ -109,7 +114,8 @@ TEST_CASE("aliases are inverse to each other and keep the class") {
                         CHECK(c.class_of(rank, Buffer::input, i) == c.class_of(rank, Buffer::output, o));
                     }
                     const bool both = c.places(rank, Buffer::input) > 0 && c.places(rank, Buffer::output) > 0;
-                    const auto smaller = std::min(c.places(rank, Buffer::input), c.places(rank, Buffer::output));
+                    const auto smaller =
+                        std::min(c.places(rank, Buffer::input), c.places(rank, Buffer::output));
                     CHECK(aliased == (both && kind != CollectiveKind::send_recv ? smaller : 0));
                 }
             }
@@ -158,7 +164,8 @@ TEST_CASE("a partition covers each element once, on 16-byte boundaries, for any 
     for (int trial = 0; trial < 400; ++trial) {
         auto c = make(CollectiveKind::all_reduce, 2, 1 + static_cast<std::int64_t>(random() % 9));
         if (trial % 2)
-            for (std::int64_t k = 0; k < c.chunks; ++k) c.weights.push_back(1 + static_cast<std::int64_t>(random() % 5));
+            for (std::int64_t k = 0; k < c.chunks; ++k)
+                c.weights.push_back(1 + static_cast<std::int64_t>(random() % 5));
         const std::int64_t unit = std::int64_t{1} << (random() % 5);
         const std::int64_t count = static_cast<std::int64_t>(random() % (trial % 3 ? 200 : 5));
         const Partition partition(c, count, unit);

@@ -54,10 +54,22 @@ TEST_CASE("an unknown data type is an error that lists the names") {
 }
 
 TEST_CASE("sizes and alignments are those of the C structs") {
-    struct F32 { float value; std::int32_t index; };
-    struct F64 { double value; std::int32_t index; };
-    struct I32 { std::int32_t value; std::int32_t index; };
-    struct I64 { std::int64_t value; std::int32_t index; };
+    struct F32 {
+        float value;
+        std::int32_t index;
+    };
+    struct F64 {
+        double value;
+        std::int32_t index;
+    };
+    struct I32 {
+        std::int32_t value;
+        std::int32_t index;
+    };
+    struct I64 {
+        std::int64_t value;
+        std::int32_t index;
+    };
     CHECK(size_of(DataType::f32_i32) == sizeof(F32));
     CHECK(size_of(DataType::f64_i32) == sizeof(F64));
     CHECK(size_of(DataType::i32_i32) == sizeof(I32));

@@ -28,7 +28,9 @@ std::string message(const std::string& text, const Bindings& bindings = at(2)) {
     return "no error";
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 std::string random_expression(std::mt19937& random, int depth) {
     const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -41,7 +43,8 @@ std::string random_expression(std::mt19937& random, int depth) {
             default: return std::to_string(pick(20));
         }
     }
-    const char* binary[] = {" + ", " - ", " * ", " / ", " mod ", " << ", " and ", " or ", " xor ", " < ", " == "};
+    const char* binary[] = {" + ",   " - ",  " * ",   " / ", " mod ", " << ",
+                            " and ", " or ", " xor ", " < ", " == "};
     switch (pick(8)) {
         case 0: return "-(" + inner() + ")";
         case 1: return "not (" + inner() + ")";
@@ -108,8 +111,8 @@ TEST_CASE("faults of an expression are named with their column") {
 
 TEST_CASE("overflow and undefined values are errors") {
     const Bindings big{{{"x", INT64_MAX}, {"m", INT64_MIN}}};
-    for (const char* text : {"x + 1", "m - 1", "x * 2", "-m", "m / -1", "x << 1", "1 << 63", "1 >> -1", "1 / 0", "1 mod 0",
-                             "ilog2(0)", "pow2floor(-1)", "unknown"})
+    for (const char* text : {"x + 1", "m - 1", "x * 2", "-m", "m / -1", "x << 1", "1 << 63", "1 >> -1",
+                             "1 / 0", "1 mod 0", "ilog2(0)", "pow2floor(-1)", "unknown"})
         CHECK_THROWS_AS(value(text, big), Error);
     CHECK(value("m mod -1", big) == 0);
     CHECK(value("x + m", big) == -1);
@@ -123,8 +126,16 @@ TEST_CASE("the text of an expression parses back to the same expression") {
         CHECK(second.text() == first.text());
         for (int r = 0; r < 5; ++r) {
             std::string a, b;
-            try { a = std::to_string(first.evaluate(at(r))); } catch (const Error& error) { a = error.message(); }
-            try { b = std::to_string(second.evaluate(at(r))); } catch (const Error& error) { b = error.message(); }
+            try {
+                a = std::to_string(first.evaluate(at(r)));
+            } catch (const Error& error) {
+                a = error.message();
+            }
+            try {
+                b = std::to_string(second.evaluate(at(r)));
+            } catch (const Error& error) {
+                b = error.message();
+            }
             CHECK(a == b);
         }
     }

@@ -30,8 +30,15 @@ T reduce(ReduceOp op, DataType type, std::initializer_list<T> values, NanMode mo
     return result;
 }
 
-struct F64Pair { double value; std::int32_t index; std::int32_t padding; };
-struct F32Pair { float value; std::int32_t index; };
+struct F64Pair {
+    double value;
+    std::int32_t index;
+    std::int32_t padding;
+};
+struct F32Pair {
+    float value;
+    std::int32_t index;
+};
 
 }  // namespace
 
@@ -80,8 +87,10 @@ TEST_CASE("encoding rounds to the nearest code, ties to even") {
             const float middle = static_cast<float>((static_cast<double>(low) + high) / 2);  // exact
             const int even = code % 2 == 0 ? code : code + 1;
             if (encode_narrow(type, middle) != even) FAIL_CHECK(to_string(type) << " tie above " << code);
-            if (encode_narrow(type, std::nextafter(middle, 0.0f)) != code) FAIL_CHECK(to_string(type) << code);
-            if (encode_narrow(type, std::nextafter(middle, high)) != code + 1) FAIL_CHECK(to_string(type) << code);
+            if (encode_narrow(type, std::nextafter(middle, 0.0f)) != code)
+                FAIL_CHECK(to_string(type) << code);
+            if (encode_narrow(type, std::nextafter(middle, high)) != code + 1)
+                FAIL_CHECK(to_string(type) << code);
         }
     }
     CHECK(encode_narrow(DataType::f16, 65519.0f) == 0x7bff);
@@ -115,8 +124,9 @@ TEST_CASE("integers wrap, and avg divides the wrapped sum toward zero") {
     CHECK(reduce<std::uint8_t>(ReduceOp::prod, DataType::u8, {16, 17}) == 16);
     CHECK(reduce<std::int32_t>(ReduceOp::sum, DataType::i32, {std::numeric_limits<std::int32_t>::max(), 1}) ==
           std::numeric_limits<std::int32_t>::min());
-    CHECK(reduce<std::int64_t>(ReduceOp::prod, DataType::i64, {std::numeric_limits<std::int64_t>::min(), -1}) ==
-          std::numeric_limits<std::int64_t>::min());
+    CHECK(
+        reduce<std::int64_t>(ReduceOp::prod, DataType::i64, {std::numeric_limits<std::int64_t>::min(), -1}) ==
+        std::numeric_limits<std::int64_t>::min());
     CHECK(reduce<std::int32_t>(ReduceOp::avg, DataType::i32, {-3, -4}) == -3);
     CHECK(reduce<std::int32_t>(ReduceOp::avg, DataType::i32, {3, 4}) == 3);
     CHECK(reduce<std::uint64_t>(ReduceOp::avg, DataType::u64, {~0ull - 1, 0ull, 0ull}) == (~0ull - 1) / 3);
@@ -124,8 +134,8 @@ TEST_CASE("integers wrap, and avg divides the wrapped sum toward zero") {
 }
 
 TEST_CASE("avg of narrow floats divides before it rounds") {
-    CHECK(reduce<std::uint16_t>(ReduceOp::avg, DataType::f16, {0x7bff, 0x7bff}) == 0x7bff);      // 65504
-    CHECK(reduce<std::uint8_t>(ReduceOp::avg, DataType::f8e4m3, {0x7e, 0x7e, 0x7e}) == 0x7e);    // 448
+    CHECK(reduce<std::uint16_t>(ReduceOp::avg, DataType::f16, {0x7bff, 0x7bff}) == 0x7bff);    // 65504
+    CHECK(reduce<std::uint8_t>(ReduceOp::avg, DataType::f8e4m3, {0x7e, 0x7e, 0x7e}) == 0x7e);  // 448
     CHECK(reduce<float>(ReduceOp::avg, DataType::f32, {1.0f, 1.0f, 3.0f}) == 5.0f / 3.0f);
 }
 
@@ -149,7 +159,8 @@ TEST_CASE("max and min propagate NaN by default and put -0 below +0") {
 
 TEST_CASE("maxloc and minloc: ties and NaNs give the lowest index, padding is zero") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    const auto run = [](ReduceOp op, std::initializer_list<F64Pair> pairs, NanMode mode = NanMode::propagate) {
+    const auto run = [](ReduceOp op, std::initializer_list<F64Pair> pairs,
+                        NanMode mode = NanMode::propagate) {
         return reduce<F64Pair>(op, DataType::f64_i32, pairs, mode);
     };
     CHECK(run(ReduceOp::maxloc, {{1, 5, -1}, {2, 9, -1}}).index == 9);
@@ -205,8 +216,8 @@ TEST_CASE("wide operands keep f32 until the value is completed") {
     const ConstOperand second[] = {{&partial, DataType::f32}, {&tiny, DataType::f16}};
     const MutableOperand outputs[] = {{&result, DataType::f16}, {&forwarded, DataType::f32}};
     reduce_operands({ReduceOp::sum, DataType::f16, NanMode::propagate, true, 3}, second, outputs, 1);
-    CHECK(result == 0x3c01);                                    // 1 + 2^-10
-    CHECK(forwarded == decode_narrow(DataType::f16, 0x3c01));   // rounded although wide: the value is complete
+    CHECK(result == 0x3c01);                                   // 1 + 2^-10
+    CHECK(forwarded == decode_narrow(DataType::f16, 0x3c01));  // rounded although wide: the value is complete
 }
 
 TEST_CASE("copies keep every bit") {
@@ -222,7 +233,8 @@ TEST_CASE("operands that do not fit are errors") {
     float value = 0;
     const ConstOperand source{&value, DataType::f32};
     const MutableOperand destination{&value, DataType::f32};
-    CHECK_THROWS_AS(reduce_operands({ReduceOp::sum, DataType::i32}, {&source, 1}, {&destination, 1}, 1), Error);
+    CHECK_THROWS_AS(reduce_operands({ReduceOp::sum, DataType::i32}, {&source, 1}, {&destination, 1}, 1),
+                    Error);
     CHECK_THROWS_AS(reduce_operands({ReduceOp::sum, DataType::f32}, {}, {&destination, 1}, 1), Error);
     CHECK_THROWS_AS(reduce_operands({ReduceOp::sum, DataType::f32}, {&source, 1}, {}, 1), Error);
     const ConstOperand two[] = {source, source};
@@ -232,7 +244,8 @@ TEST_CASE("operands that do not fit are errors") {
 
 TEST_CASE("doubles become the nearest element") {
     std::uint16_t half = 0;
-    from_double(DataType::f16, 1.0 + 0x1p-11 + 0x1p-40, &half);  // through f32 in two steps it would be the tie 1.0
+    from_double(DataType::f16, 1.0 + 0x1p-11 + 0x1p-40,
+                &half);  // through f32 in two steps it would be the tie 1.0
     CHECK(half == 0x3c01);
     std::int8_t small = 0;
     from_double(DataType::i8, 300.0, &small);

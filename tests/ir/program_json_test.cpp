@@ -204,7 +204,7 @@ TEST_CASE("a schedule file holds an algorithm or a program") {
 }
 
 TEST_CASE("the program in the documentation is proved") {
-    const std::string text = read_file(std::string(BATON_SOURCE_DIR) + "/docs/programs.md");
+    const std::string text = read_file(BATON_SOURCE_DIR "/docs/programs.md");
     const std::string open = "```json\n";
     int found = 0;
     for (std::size_t at = text.find(open); at != std::string::npos; at = text.find(open, at + 1)) {

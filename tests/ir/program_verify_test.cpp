@@ -47,7 +47,8 @@ TEST_CASE("a ring all-reduce is proved, keeps replicas equal and needs two slots
 TEST_CASE("a ring all-reduce with one slot deadlocks, and the cycle is named") {
     const std::string text = fault(ring_all_reduce_program(4, 1));
     CHECK(contains(text, "deadlock"));
-    for (int rank = 0; rank < 4; ++rank) CHECK(contains(text, "rank " + std::to_string(rank) + ", threadblock 0, instruction 1"));
+    for (int rank = 0; rank < 4; ++rank)
+        CHECK(contains(text, "rank " + std::to_string(rank) + ", threadblock 0, instruction 1"));
     CHECK(contains(text, "a free slot of connection"));
     CHECK(contains(text, "with 2 slots"));
     ir::VerifyOptions one;
@@ -61,7 +62,8 @@ TEST_CASE("one wider connection is enough to free a ring, and the minimum per co
     const auto report = ir::verify(program);
     CHECK(report.smallest_slots == 2);
     CHECK(report.smallest_per_connection == std::vector<int>{1, 1, 2, 1, 1});
-    CHECK(ir::verify(ring_all_reduce_program(5, 2)).smallest_per_connection == std::vector<int>{1, 1, 1, 1, 1});
+    CHECK(ir::verify(ring_all_reduce_program(5, 2)).smallest_per_connection ==
+          std::vector<int>{1, 1, 1, 1, 1});
 }
 
 TEST_CASE("direct all-gathers are proved in every mode") {
@@ -76,7 +78,8 @@ TEST_CASE("direct all-gathers are proved in every mode") {
 }
 
 TEST_CASE("a one-shot all-reduce folds in rank order") {
-    for (const int ranks : {1, 2, 3, 7}) CHECK(ir::verify(one_shot_all_reduce_program(ranks)).order == Order::rank_order);
+    for (const int ranks : {1, 2, 3, 7})
+        CHECK(ir::verify(one_shot_all_reduce_program(ranks)).order == Order::rank_order);
     // Two operands swapped on one rank: its own fold differs from the others'.
     ir::Program program = one_shot_all_reduce_program(4);
     auto& operands = program.ranks[2].threadblocks[0].operands;
@@ -84,13 +87,16 @@ TEST_CASE("a one-shot all-reduce folds in rank order") {
     CHECK(ir::verify(program).order == Order::fixed);
     // Swapping the first two is commutativity only.
     program = one_shot_all_reduce_program(4);
-    for (auto& rank : program.ranks) std::swap(rank.threadblocks[0].operands[0], rank.threadblocks[0].operands[1]);
+    for (auto& rank : program.ranks)
+        std::swap(rank.threadblocks[0].operands[0], rank.threadblocks[0].operands[1]);
     CHECK(ir::verify(program).order == Order::rank_order);
     // The same other order on all ranks: replicas are equal, in an order of their own.
     program = one_shot_all_reduce_program(4);
     for (auto& rank : program.ranks) {
         auto& ops = rank.threadblocks[0].operands;
-        const auto own = std::find_if(ops.begin(), ops.begin() + 4, [](const Operand& o) { return o.kind == OperandKind::local; }) - ops.begin();
+        const auto own = std::find_if(ops.begin(), ops.begin() + 4,
+                                      [](const Operand& o) { return o.kind == OperandKind::local; }) -
+                         ops.begin();
         CHECK(own >= 0);
         std::reverse(ops.begin(), ops.begin() + 4);
     }
@@ -151,7 +157,8 @@ TEST_CASE("swapped instructions are found") {
     add(program.ranks[0].threadblocks[0], {message(e)}, {output(1)});
     add(program.ranks[0].threadblocks[0], {message(d)}, {output(2)});
     add(program.ranks[0].threadblocks[0], {input(0)}, {output(0)});
-    CHECK(contains(fault(program), "misses the contribution of shard 0 of rank 1 and holds that of shard 0 of rank 2"));
+    CHECK(contains(fault(program),
+                   "misses the contribution of shard 0 of rank 1 and holds that of shard 0 of rank 2"));
 }
 
 TEST_CASE("a doubled reduction is found") {
@@ -241,7 +248,8 @@ TEST_CASE("a put needs an order against earlier accesses of its destination") {
         add(middle, {message(first)}, {scratch(0)});
         add(middle, {scratch(0)}, {message(on)});
         add(middle, {scratch(0)}, {output(0)});
-        add(root, {input(0)}, {message(again)}, token ? std::vector<ir::Need>{{1, 0, 2, Event::completed}} : std::vector<ir::Need>{});
+        add(root, {input(0)}, {message(again)},
+            token ? std::vector<ir::Need>{{1, 0, 2, Event::completed}} : std::vector<ir::Need>{});
         add(middle, {message(again)}, {scratch(0)});
         add(p.ranks[2].threadblocks[0], {message(on)}, {output(0)});
         ir::mark_posts(p);
@@ -263,7 +271,8 @@ TEST_CASE("a get source must stay until its reader acknowledged") {
         ir::Threadblock& root = p.ranks[0].threadblocks[0];
         add(root, {input(0)}, {scratch(0)});
         add(root, {scratch(0)}, {message(c)});
-        add(root, {input(0)}, {scratch(0)}, wait ? std::vector<ir::Need>{{0, 0, 1, event}} : std::vector<ir::Need>{});
+        add(root, {input(0)}, {scratch(0)},
+            wait ? std::vector<ir::Need>{{0, 0, 1, event}} : std::vector<ir::Need>{});
         add(root, {input(0)}, {output(0)});
         add(p.ranks[1].threadblocks[0], {message(c)}, {output(0)});
         return p;
@@ -279,7 +288,8 @@ TEST_CASE("remote operands are ordered by tokens") {
         add(p.ranks[0].threadblocks[0], {input(0, 2)}, {output(0, 2)});
         add(p.ranks[0].threadblocks[0], {input(0, 2)}, {remote(1, Buffer::output, 0, 2)});
         p.ranks[1].scratch_classes = {0, 1};
-        add(p.ranks[1].threadblocks[0], {output(0, 2)}, {scratch(0, 2)}, token ? std::vector<ir::Need>{{0, 0, 1, Event::completed}} : std::vector<ir::Need>{});
+        add(p.ranks[1].threadblocks[0], {output(0, 2)}, {scratch(0, 2)},
+            token ? std::vector<ir::Need>{{0, 0, 1, Event::completed}} : std::vector<ir::Need>{});
         ir::mark_posts(p);
         return p;
     };
@@ -294,7 +304,9 @@ TEST_CASE("cyclic waits are a deadlock with any number of slots") {
     ir::mark_posts(program);
     const std::string text = fault(program);
     CHECK(contains(text, "deadlock"));
-    CHECK(contains(text, "rank 0, threadblock 0, instruction 0 (copy) waits for the token of rank 0, threadblock 1, instruction 0 (wait)"));
+    CHECK(contains(text,
+                   "rank 0, threadblock 0, instruction 0 (copy) waits for the token of rank 0, threadblock "
+                   "1, instruction 0 (wait)"));
     // An instruction that waits for a later one of its own threadblock.
     program = blank(CollectiveKind::all_reduce, 1, 1);
     add(program.ranks[0].threadblocks[0], {}, {}, {{0, 0, 1, Event::completed}});
@@ -322,32 +334,52 @@ TEST_CASE("broken structure is named, not followed") {
     CHECK(contains(broken([](auto& p) { p.connections[1].slots = -4; }), "-4 slots"));
     CHECK(contains(broken([](auto& p) { p.connections[1].dst = 7; }), "names rank 7"));
     CHECK(contains(broken([](auto& p) { p.connections[1].dst = 1; }), "joins rank 1 with itself"));
-    CHECK(contains(broken([](auto& p) { p.connections[1].mode = Mode::put; p.connections[1].protocol = ir::Protocol::ll; }), "staged only"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].sends.clear(); }), "no threadblock sends"));
+    CHECK(contains(broken([](auto& p) {
+                       p.connections[1].mode = Mode::put;
+                       p.connections[1].protocol = ir::Protocol::ll;
+                   }),
+                   "staged only"));
+    CHECK(
+        contains(broken([](auto& p) { p.ranks[0].threadblocks[0].sends.clear(); }), "no threadblock sends"));
     CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].sends.push_back(0); }), "two senders"));
-    CHECK(contains(broken([](auto& p) { p.ranks[1].threadblocks[0].sends.push_back(0); }), "whose sender is rank 0"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].index = 3; }), "input[3] of rank 0, which has 3 places"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].index = INT32_MAX; }), "which has 3 places"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].chunks = 2; }), "operands of 2 and 1 chunks"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1].target = 9; }), "names connection 9"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1].target = 1; }), "does not own"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].instructions[0].first_operand = 1u << 31; }), "outside its threadblock's pools"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].instructions[0].destinations = 0; }), "no destination"));
+    CHECK(contains(broken([](auto& p) { p.ranks[1].threadblocks[0].sends.push_back(0); }),
+                   "whose sender is rank 0"));
+    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].index = 3; }),
+                   "input[3] of rank 0, which has 3 places"));
+    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].index = INT32_MAX; }),
+                   "which has 3 places"));
+    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[0].chunks = 2; }),
+                   "operands of 2 and 1 chunks"));
+    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1].target = 9; }),
+                   "names connection 9"));
+    CHECK(
+        contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1].target = 1; }), "does not own"));
+    CHECK(
+        contains(broken([](auto& p) { p.ranks[0].threadblocks[0].instructions[0].first_operand = 1u << 31; }),
+                 "outside its threadblock's pools"));
+    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].instructions[0].destinations = 0; }),
+                   "no destination"));
     CHECK(contains(broken([](auto& p) { p.ranks.pop_back(); }), "the program has 2 ranks"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1] = input(0); }), "writes input"));
+    CHECK(
+        contains(broken([](auto& p) { p.ranks[0].threadblocks[0].operands[1] = input(0); }), "writes input"));
     CHECK(contains(broken([](auto& p) {
-              auto& block = p.ranks[0].threadblocks[0];
-              block.needs.push_back({0, 3, 0, Event::completed});
-              block.instructions[0].first_need = 0;
-              block.instructions[0].needs = 1;
-          }), "needs instruction 0 of threadblock 3 of rank 0, which does not exist"));
+                       auto& block = p.ranks[0].threadblocks[0];
+                       block.needs.push_back({0, 3, 0, Event::completed});
+                       block.instructions[0].first_need = 0;
+                       block.instructions[0].needs = 1;
+                   }),
+                   "needs instruction 0 of threadblock 3 of rank 0, which does not exist"));
     CHECK(contains(broken([](auto& p) {
-              auto& block = p.ranks[0].threadblocks[0];
-              block.needs.push_back({1, 0, 0, Event::completed});
-              block.instructions[1].first_need = 0;
-              block.instructions[1].needs = 1;
-          }), "posts no token"));
-    CHECK(contains(broken([](auto& p) { p.ranks[0].threadblocks[0].repeats.push_back({3, 4, 5}); }), "repeat 0"));
+                       auto& block = p.ranks[0].threadblocks[0];
+                       block.needs.push_back({1, 0, 0, Event::completed});
+                       block.instructions[1].first_need = 0;
+                       block.instructions[1].needs = 1;
+                   }),
+                   "posts no token"));
+    CHECK(contains(broken([](auto& p) {
+                       p.ranks[0].threadblocks[0].repeats.push_back({3, 4, 5});
+                   }),
+                   "repeat 0"));
     ir::Program gather = blank(CollectiveKind::all_gather, 1, 2);
     add(gather.ranks[0].threadblocks[0], {input(0), input(1)}, {output(0)});
     CHECK(contains(fault(gather), "reduces in a all_gather"));
@@ -377,7 +409,8 @@ TEST_CASE("put and get pair with plain receives and local sources") {
     receive.instructions.clear();
     receive.operands.clear();
     for (std::size_t c = 0; c < 2; ++c) {
-        if (program.connections[c].dst == 1) add(receive, {message(static_cast<int>(c))}, {output(0), scratch(0)});
+        if (program.connections[c].dst == 1)
+            add(receive, {message(static_cast<int>(c))}, {output(0), scratch(0)});
         if (program.connections[c].src == 1) add(receive, {input(0)}, {message(static_cast<int>(c))});
     }
     CHECK(contains(fault(program), "otherwise than into one local destination"));
@@ -387,7 +420,8 @@ TEST_CASE("put and get pair with plain receives and local sources") {
 }
 
 TEST_CASE("several tiles run exactly when one does") {
-    // Random exchanges over connections with random slots: messages in a random global order, so that some deadlock.
+    // Random exchanges over connections with random slots: messages in a random global order, so that some
+    // deadlock.
     std::mt19937 random(7);
     int complete = 0;
     for (int round = 0; round < 400; ++round) {
@@ -396,7 +430,8 @@ TEST_CASE("several tiles run exactly when one does") {
         for (auto& rank : program.ranks) rank.scratch_classes = {0};
         for (int a = 0; a < ranks; ++a) {
             for (int b = 0; b < ranks; ++b) {
-                if (a != b && random() % 3 > 0) connect(program, a, b, Mode::staged, 1 + static_cast<int>(random() % 2));
+                if (a != b && random() % 3 > 0)
+                    connect(program, a, b, Mode::staged, 1 + static_cast<int>(random() % 2));
             }
         }
         if (program.connections.empty()) continue;
@@ -419,7 +454,8 @@ TEST_CASE("several tiles run exactly when one does") {
         const auto slots = ir::checks::slot_counts(program, 0);
         const bool one = ir::checks::run_schedule(graph, slots, false, 1).complete;
         complete += one;
-        for (const std::int64_t tiles : {2, 3, 5}) CHECK(ir::checks::run_schedule(graph, slots, false, tiles).complete == one);
+        for (const std::int64_t tiles : {2, 3, 5})
+            CHECK(ir::checks::run_schedule(graph, slots, false, tiles).complete == one);
     }
     CHECK(complete > 50);
     CHECK(complete < 350);

@@ -9,8 +9,8 @@ using namespace baton;
 using namespace baton::ir;
 
 TEST_CASE("numbers of operators are those of the C API") {
-    const char* names[] = {"sum", "prod", "max", "min", "avg", "land", "lor", "lxor", "band", "bor", "bxor",
-                           "maxloc", "minloc"};
+    const char* names[] = {"sum",  "prod", "max", "min",  "avg",    "land",  "lor",
+                           "lxor", "band", "bor", "bxor", "maxloc", "minloc"};
     CHECK(all_reduce_ops().size() == 13);
     for (int i = 0; i < 13; ++i) {
         CHECK(to_string(static_cast<ReduceOp>(i)) == names[i]);
@@ -59,17 +59,18 @@ TEST_CASE("a pair without meaning is an error that lists the valid ones") {
         check_valid(ReduceOp::maxloc, DataType::f32, "/op");
         FAIL("accepted");
     } catch (const Error& error) {
-        CHECK(std::string(error.what()) ==
-              "/op: operator maxloc has no meaning on type f32; maxloc takes: f32_i32 f64_i32 i32_i32 i64_i32; "
-              "f32 allows: sum prod max min avg");
+        CHECK(
+            std::string(error.what()) ==
+            "/op: operator maxloc has no meaning on type f32; maxloc takes: f32_i32 f64_i32 i32_i32 i64_i32; "
+            "f32 allows: sum prod max min avg");
     }
 }
 
 TEST_CASE("avg on f16 and f8 is always wide, others on demand") {
     for (ReduceOp op : all_reduce_ops())
         for (DataType type : all_data_types()) {
-            const bool forced = op == ReduceOp::avg &&
-                                (type == DataType::f16 || type == DataType::f8e4m3 || type == DataType::f8e5m2);
+            const bool forced = op == ReduceOp::avg && (type == DataType::f16 || type == DataType::f8e4m3 ||
+                                                        type == DataType::f8e5m2);
             CHECK(always_wide(op, type) == forced);
             CHECK(wire_type(op, type, false) == (forced ? DataType::f32 : type));
             CHECK(wire_type(op, type, true) == (is_narrow_float(type) ? DataType::f32 : type));

@@ -140,7 +140,8 @@ private:
         const ir::Collective& collective = m.collective;
         const std::int64_t size = entry.element_size();
         const ir::Partition partition(collective, count, ir::elements_per_16_bytes(entry.type));
-        Buffer output(shards(collective, rank, ir::Buffer::output) * count * size, 0xee);  // what no place covers stays
+        Buffer output(shards(collective, rank, ir::Buffer::output) * count * size,
+                      0xee);  // what no place covers stays
         for (std::int64_t i = 0; i < collective.places(rank, ir::Buffer::output); ++i) {
             const ir::OutputPlace place = collective.output(rank, i);
             const ir::ElementRange range = partition.class_range(place.chunk_class);

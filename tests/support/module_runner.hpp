@@ -28,7 +28,8 @@ public:
         write_text(folder_ / "cases.txt", cases.text());
         write_text(folder_ / "modules.cpp", source.empty() ? cases.source() : source);
         const Outcome built = shell("cd " + folder_.path().string() + " && g++ " + flags() + defines +
-                                    " -c modules.cpp -o modules.o && g++ -fsanitize=thread -rdynamic driver.o modules.o -o driver -pthread -ldl");
+                                    " -c modules.cpp -o modules.o && g++ -fsanitize=thread -rdynamic "
+                                    "driver.o modules.o -o driver -pthread -ldl");
         INFO(built.text);
         REQUIRE(built.status == 0);
     }
@@ -36,12 +37,14 @@ public:
     Outcome run(int threads) {
         // Address randomization that the sanitizer cannot cope with is switched off where that is possible.
         static const std::string prefix = shell("setarch -R true").status == 0 ? "setarch -R " : "";
-        return shell("cd " + folder_.path().string() + " && TSAN_OPTIONS=halt_on_error=1 " + prefix + "./driver cases.txt " +
-                     std::to_string(threads));
+        return shell("cd " + folder_.path().string() + " && TSAN_OPTIONS=halt_on_error=1 " + prefix +
+                     "./driver cases.txt " + std::to_string(threads));
     }
 
 private:
-    static std::string flags() { return "-std=c++20 -O1 -fsanitize=thread -ffp-contract=off -Wall -Wextra -Werror "; }
+    static std::string flags() {
+        return "-std=c++20 -O1 -fsanitize=thread -ffp-contract=off -Wall -Wextra -Werror ";
+    }
     TemporaryFolder folder_;
 };
 

@@ -15,8 +15,8 @@ namespace baton::test {
 /// What a random machine may hold.
 struct RandomTopologyOptions {
     int fewest_ranks = 1, most_ranks = 24;
-    /// true: a route exists between every two ranks. false: ranks are only strongly connected, so that a message
-    /// may have to be relayed by other ranks (GPUs do not forward).
+    /// true: a route exists between every two ranks. false: ranks are only strongly connected, so that a
+    /// message may have to be relayed by other ranks (GPUs do not forward).
     bool routed = true;
 };
 
@@ -37,8 +37,8 @@ private:
 
 inline topologies::Link random_link(Dice& dice, int from, int to) {
     constexpr topologies::LinkKind kKinds[] = {topologies::LinkKind::nvlink, topologies::LinkKind::pcie,
-                                               topologies::LinkKind::infiniband, topologies::LinkKind::roce_v2,
-                                               topologies::LinkKind::custom};
+                                               topologies::LinkKind::infiniband,
+                                               topologies::LinkKind::roce_v2, topologies::LinkKind::custom};
     topologies::Link link;
     link.from = from;
     link.to = to;
@@ -74,40 +74,51 @@ inline topologies::Topology random_topology(std::uint64_t seed, RandomTopologyOp
         made.id = std::move(id);
         made.type = type;
         made.host = std::move(host);
-        if (type == topologies::NodeType::switch_node) made.latency = {std::int64_t{dice.between(0, 3)} * 50'000};
+        if (type == topologies::NodeType::switch_node)
+            made.latency = {std::int64_t{dice.between(0, 3)} * 50'000};
         return topology.add_node(std::move(made));
     };
     const int hosts = shape == 3 ? dice.between(1, 4) : 1;
     std::vector<int> gpus;
     for (int r = 0; r < ranks; ++r) {
-        const std::string host = shape == 3 ? "h" + std::to_string(r * hosts / ranks) : shape == 1 ? "h0" : "";
+        const std::string host = shape == 3   ? "h" + std::to_string(r * hosts / ranks)
+                                 : shape == 1 ? "h0"
+                                              : "";
         gpus.push_back(node("g" + std::to_string(r), topologies::NodeType::gpu, host));
     }
     if (shape == 0 || (shape != 3 && dice.chance(40))) {
         // A Hamiltonian cycle in random order keeps it strongly connected; chords make it irregular.
         std::vector<int> order = gpus;
         for (std::size_t i = order.size(); i > 1; --i) {
-            std::swap(order[i - 1], order[static_cast<std::size_t>(dice.between(0, static_cast<int>(i) - 1))]);
+            std::swap(order[i - 1],
+                      order[static_cast<std::size_t>(dice.between(0, static_cast<int>(i) - 1))]);
         }
         for (std::size_t i = 0; i < order.size() && ranks > 1; ++i) {
-            topology.add_link(detail::random_link(dice, order[i], order[(i + 1) % order.size()]), dice.chance(50));
+            topology.add_link(detail::random_link(dice, order[i], order[(i + 1) % order.size()]),
+                              dice.chance(50));
         }
         for (int i = 0; i < ranks; ++i) {
             const int a = dice.between(0, ranks - 1), b = dice.between(0, ranks - 1);
-            if (a != b) topology.add_link(detail::random_link(dice, gpus[static_cast<std::size_t>(a)], gpus[static_cast<std::size_t>(b)]), dice.chance(60));
+            if (a != b)
+                topology.add_link(detail::random_link(dice, gpus[static_cast<std::size_t>(a)],
+                                                      gpus[static_cast<std::size_t>(b)]),
+                                  dice.chance(60));
         }
     }
     if (shape != 3 && (shape != 0 || options.routed)) {
         const int leaves = shape == 2 ? dice.between(2, 4) : 1;
         std::vector<int> switches;
-        for (int s = 0; s < leaves; ++s) switches.push_back(node("s" + std::to_string(s), topologies::NodeType::switch_node));
+        for (int s = 0; s < leaves; ++s)
+            switches.push_back(node("s" + std::to_string(s), topologies::NodeType::switch_node));
         for (int s = 1; s < leaves; ++s) {
-            detail::connect(dice, topology, switches[static_cast<std::size_t>(s)], switches[static_cast<std::size_t>(dice.between(0, s - 1))]);
+            detail::connect(dice, topology, switches[static_cast<std::size_t>(s)],
+                            switches[static_cast<std::size_t>(dice.between(0, s - 1))]);
         }
         for (const int gpu : gpus) {
             const int uplinks = dice.chance(20) ? 2 : 1;
             for (int u = 0; u < uplinks; ++u) {
-                detail::connect(dice, topology, gpu, switches[static_cast<std::size_t>(dice.between(0, leaves - 1))]);
+                detail::connect(dice, topology, gpu,
+                                switches[static_cast<std::size_t>(dice.between(0, leaves - 1))]);
             }
         }
     }
@@ -123,7 +134,8 @@ inline topologies::Topology random_topology(std::uint64_t seed, RandomTopologyOp
                 detail::connect(dice, topology, nic, fabric);
             }
             for (int r = 0; r < ranks; ++r) {
-                if (topology.nodes[static_cast<std::size_t>(gpus[static_cast<std::size_t>(r)])].host == host) {
+                if (topology.nodes[static_cast<std::size_t>(gpus[static_cast<std::size_t>(r)])].host ==
+                    host) {
                     detail::connect(dice, topology, gpus[static_cast<std::size_t>(r)], inside);
                 }
             }

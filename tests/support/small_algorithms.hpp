@@ -28,10 +28,12 @@ inline ir::Algorithm ring_all_reduce(int n) {
     ir::AlgorithmBuilder b("ring all_reduce", collective(ir::CollectiveKind::all_reduce, n, n));
     for (int r = 0; r < n; ++r) b.copy({r, input, 0}, {r, output, 0}, n);
     for (int s = 0; s < n - 1; ++s) {
-        for (int r = 0; r < n; ++r) b.send_reduce({r, output, (r - s + n) % n}, {(r + 1) % n, output, (r - s + n) % n});
+        for (int r = 0; r < n; ++r)
+            b.send_reduce({r, output, (r - s + n) % n}, {(r + 1) % n, output, (r - s + n) % n});
     }
     for (int s = 0; s < n - 1; ++s) {
-        for (int r = 0; r < n; ++r) b.send({r, output, (r + 1 - s + n) % n}, {(r + 1) % n, output, (r + 1 - s + n) % n});
+        for (int r = 0; r < n; ++r)
+            b.send({r, output, (r + 1 - s + n) % n}, {(r + 1) % n, output, (r + 1 - s + n) % n});
     }
     return b.build();
 }
@@ -126,7 +128,8 @@ inline ir::Algorithm scratch_reduce_scatter(int n) {
             at = next;
         }
     }
-    for (int shard = 0; shard < n; ++shard) b.copy({shard, scratch, n == 1 ? 0 : n + shard}, {shard, output, 0});
+    for (int shard = 0; shard < n; ++shard)
+        b.copy({shard, scratch, n == 1 ? 0 : n + shard}, {shard, output, 0});
     return b.build();
 }
 

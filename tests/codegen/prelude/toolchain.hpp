@@ -3,14 +3,14 @@
 
 #include <baton/codegen/prelude.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 namespace baton::test {
 
@@ -37,7 +37,9 @@ inline std::string read_text(const std::filesystem::path& file) {
     text << in.rdbuf();
     return text.str();
 }
-inline void write_text(const std::filesystem::path& file, const std::string& text) { std::ofstream(file) << text; }
+inline void write_text(const std::filesystem::path& file, const std::string& text) {
+    std::ofstream(file) << text;
+}
 
 /// A file of tests/codegen/prelude.
 inline std::filesystem::path fixture(const std::string& name) {
