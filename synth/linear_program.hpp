@@ -1,0 +1,57 @@
+// Linear programs that grow: variables and rows are added, solved, and added again (cutting planes, columns).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace baton::synth {
+
+/// What came out of a solve. Numbers are floating point and right to about 1e-9 relative: results that are
+/// asserted are rounded and checked again in integers by the caller.
+struct LinearSolution {
+    enum class Status : std::uint8_t {
+        optimal,
+        infeasible,
+        unbounded,
+        stopped  ///< the time limit ended it: `values` mean nothing
+    };
+    Status status = Status::stopped;
+    double objective = 0;
+    std::vector<double> values;  ///< per variable
+    std::vector<double> duals;   ///< per row: change of the objective per unit of the bound that binds
+};
+
+/// Minimizes or maximizes a linear function. The dual simplex method of COIN-OR Clp; a solve after rows were
+/// added starts from the last basis.
+class LinearProgram {
+public:
+    static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+    explicit LinearProgram(bool maximize);
+    ~LinearProgram();
+    LinearProgram(LinearProgram&&) noexcept;
+    LinearProgram& operator=(LinearProgram&&) noexcept;
+
+    /// A variable in [low, high] that the objective counts `cost` times; returns its number. Bounds may be
+    /// infinite.
+    int add_variable(double cost, double low = 0, double high = kInfinity);
+    /// low <= sum of factor * variable <= high; returns the row's number. A variable stands in `terms` at
+    /// most once.
+    int add_row(double low, double high, const std::vector<std::pair<int, double>>& terms);
+    void set_bounds(int variable, double low, double high);
+    void set_cost(int variable, double cost);
+    int variables() const;
+    int rows() const;
+
+    /// Solves. `seconds`: at most this long, wall time. Same program, same solution.
+    LinearSolution solve(double seconds = 1e6);
+
+private:
+    struct Clp;
+    std::unique_ptr<Clp> clp_;
+};
+
+}  // namespace baton::synth
