@@ -232,28 +232,26 @@ void CudaBackend::write_in_order(int rank, void* to, const void* from, std::int6
 
 CudaBackend::Loaded& CudaBackend::load(const Module& module, int place) {
     Gpu& mine = gpu(place);
-    Loaded& loaded = mine.modules[&module];
-    if (loaded.handle != nullptr) return loaded;
+    if (const auto there = mine.modules.find(&module); there != mine.modules.end()) return there->second;
     std::string image;
     if (auto cubin = module.cubin(mine.facts.major, mine.facts.minor))
         image = std::move(*cubin);
     else if (!module.source().empty())
         image = compile_cubin(module.source(), fmt::format("sm_{}{}", mine.facts.major, mine.facts.minor));
     else {
-        mine.modules.erase(&module);
         throw missing_error(
             fmt::format("the module has neither a cubin for compute capability {}.{} nor source",
                         mine.facts.major, mine.facts.minor),
             module.name(), "emit it for this architecture");
     }
+    Loaded loaded;
     const Result result = driver_.ModuleLoadData(&loaded.handle, image.c_str());
     if (result != kSuccess) {
-        mine.modules.erase(&module);
         throw missing_error(fmt::format("the driver does not load the module: {}", driver_.words(result)),
                             module.name(), "a cubin needs a driver of its toolkit's version or later");
     }
     loaded.module = module.shared_from_this();
-    return loaded;
+    return mine.modules.emplace(&module, std::move(loaded)).first->second;
 }
 
 const void* CudaBackend::prepare(const Module& module, const codegen::ManifestEntry& entry, int place,

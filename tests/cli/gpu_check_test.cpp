@@ -141,8 +141,13 @@ TEST_CASE("without driver, GPU, code or modules the check says so in one line") 
     const auto whole = test::shell("BATON_CUDA_DRIVER=libnot_there.so " + kScript, folder.path());
     CHECK(whole.code == 3);
     CHECK(one_line(whole.output));
-    // No cubin, and the stand-in takes none that NVRTC makes.
+    // No cubin: the stand-in takes none that NVRTC makes, and there may be no NVRTC.
     CHECK(test::shell(on_fake_gpu(""), folder.path()).code == 3);
+    const auto no_nvrtc = test::shell(
+        "env -i BATON_NVRTC=/nowhere BATON_CUDA_DRIVER=" BATON_FAKE_CUDA " packed/run.sh", folder.path());
+    CAPTURE(no_nvrtc.output);
+    CHECK(no_nvrtc.code == 3);
+    CHECK(contains(no_nvrtc.output, "NVRTC, which would compile it, does not load"));
     CHECK(test::shell(on_fake_gpu("--device 7"), folder.path()).code == 2);
     CHECK(test::shell("packed/run.sh --backend cpu --modules nowhere", folder.path()).code == 2);
     CHECK(test::shell("packed/run.sh --backend cpu --filter nothing", folder.path()).code == 2);
