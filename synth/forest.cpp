@@ -2,6 +2,8 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/symmetric_forest.hpp>
+#include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -46,6 +48,51 @@ Forest best_forest(RankGraph& graph, bool turned, const std::vector<int>& roots,
     return pack_forest(graph.ranks(), turned ? graph.turned() : graph.edges(), roots, options);
 }
 
+// The trees of one phase, the best way that serves it.
+class Phases {
+public:
+    Phases(const topologies::Topology& topology, const ir::Collective& collective, std::int64_t most_trees,
+           topologies::RoutePolicy policy, std::uint64_t seed)
+        : topology_(topology), collective_(collective), policy_(policy), seed_(seed) {
+        options_.most_per_root = most_trees;
+        rooted_ = ir::has_root(collective.kind);
+        for (int rank = 0; rank < collective.ranks; ++rank) {
+            if (!rooted_ || rank == collective.root) roots_.push_back(rank);
+        }
+    }
+
+    Forest make(bool turned) const {
+        if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
+        RankGraph graph(topology_, collective_.ranks, policy_, seed_);
+        if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
+        return best_forest(graph, turned, roots_, options_);
+    }
+
+private:
+    std::optional<Forest> by_symmetry(bool turned) const {
+        if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
+            return std::nullopt;
+        ir::Collective phase = collective_;
+        phase.kind = turned ? Kind::reduce_scatter : Kind::all_gather;
+        const TreeOptimum optimum = tree_optimum(topology_, phase);
+        SymmetryOptions options;
+        options.turned = turned;
+        options.most_per_root = options_.most_per_root;
+        options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
+        const topologies::Routes routes(topology_, policy_, seed_);
+        return symmetric_forest(topology_, routes, collective_.ranks, optimum.seconds_per_byte.value(),
+                                options);
+    }
+
+    const topologies::Topology& topology_;
+    const ir::Collective& collective_;
+    topologies::RoutePolicy policy_;
+    std::uint64_t seed_;
+    ForestOptions options_;
+    std::vector<int> roots_;
+    bool rooted_ = false;
+};
+
 }  // namespace
 
 bool forest_serves(Kind kind) {
@@ -58,21 +105,13 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (!forest_serves(collective.kind))
         throw input_error(fmt::format("forest is not made for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
-    RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-    ForestOptions options;
-    options.most_per_root = most_trees;
-    std::vector<int> roots;
-    const bool rooted = ir::has_root(collective.kind);
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        if (!rooted || rank == collective.root) roots.push_back(rank);
-    }
     const bool in = collective.kind != Kind::broadcast && collective.kind != Kind::all_gather;
     const bool out = collective.kind != Kind::reduce && collective.kind != Kind::reduce_scatter;
+    const Phases phases(topology, collective, most_trees, policy, seed);
     Forest in_forest, out_forest;
     std::vector<const Forest*> used;
-    if (in) used.push_back(&(in_forest = best_forest(graph, true, roots, options)));
-    if (out) used.push_back(&(out_forest = best_forest(graph, false, roots, options)));
+    if (in) used.push_back(&(in_forest = phases.make(true)));
+    if (out) used.push_back(&(out_forest = phases.make(false)));
     ForestAlgorithm made;
     for (const Forest* forest : used) {
         made.trees_per_root = std::max(made.trees_per_root, forest->per_root);

@@ -37,6 +37,11 @@ public:
     /// minimum cut (the smallest such side).
     bool source_side(int vertex) const { return level_[static_cast<std::size_t>(vertex)] >= 0; }
 
+    /// After a `run`: what flows over an arc.
+    Amount flow_on(int arc) const {
+        return capacity_[static_cast<std::size_t>(arc)] - halves_[2 * static_cast<std::size_t>(arc)].rest;
+    }
+
 private:
     struct Half {
         int to = 0;

@@ -1,0 +1,413 @@
+#include <baton/synth/symmetric_forest.hpp>
+
+#include <baton/base/index.hpp>
+#include <baton/synth/max_flow.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+
+namespace baton::synth {
+namespace {
+
+using topologies::Route;
+using topologies::Routes;
+using topologies::Topology;
+
+// Shifts of ranks as digits of a mixed radix, most significant first.
+class Shifts {
+public:
+    explicit Shifts(std::vector<int> radix) : radix_(std::move(radix)) {}
+    int add(int x, int g) const {
+        int sum = 0, place = 1;
+        for (std::size_t i = radix_.size(); i-- > 0;) {
+            const int n = radix_[i];
+            sum += (x % n + g % n) % n * place;
+            x /= n, g /= n, place *= n;
+        }
+        return sum;
+    }
+    int inverse(int g) const {
+        int sum = 0, place = 1;
+        for (std::size_t i = radix_.size(); i-- > 0;) {
+            sum += (radix_[i] - g % radix_[i]) % radix_[i] * place;
+            g /= radix_[i], place *= radix_[i];
+        }
+        return sum;
+    }
+
+private:
+    std::vector<int> radix_;
+};
+
+// Ordered factorizations of n into at most `parts` factors of two or more, fewest factors first.
+void factor(int n, std::size_t parts, std::vector<int>& prefix, std::vector<std::vector<int>>& found) {
+    if (n == 1) {
+        found.push_back(prefix);
+        return;
+    }
+    if (parts == 0) return;
+    for (int f = 2; f <= n; ++f) {
+        if (n % f != 0) continue;
+        prefix.push_back(f);
+        factor(n / f, parts - 1, prefix, found);
+        prefix.pop_back();
+    }
+}
+
+std::vector<std::vector<int>> readings(int ranks, const std::vector<int>& hosts) {
+    std::vector<std::vector<int>> found, plain;
+    int per_host = 1;
+    while (per_host < ranks && hosts[at(per_host)] == hosts[0]) ++per_host;
+    std::vector<int> prefix;
+    if (per_host > 1 && per_host < ranks && ranks % per_host == 0) {
+        prefix = {ranks / per_host};
+        factor(per_host, 4, prefix, found);
+        prefix.clear();
+    }
+    factor(ranks, 4, prefix, plain);
+    std::stable_sort(plain.begin(), plain.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    found.insert(found.end(), plain.begin(), plain.end());
+    if ((ranks & (ranks - 1)) == 0 && ranks > 16) {
+        prefix.clear();
+        for (int n = ranks; n > 1; n /= 2) prefix.push_back(2);
+        found.push_back(prefix);
+    }
+    constexpr std::size_t kMost = 80;
+    if (found.size() > kMost) found.resize(kMost);
+    return found;
+}
+
+// Shifts that hold one capacity together; rows nest or are apart.
+struct Row {
+    std::vector<int> shifts;  // indices into SymmetricPacking::shifts_, ascending
+    double capacity = 0;      // bytes per second per use
+    int parent = -1;          // the row around it
+};
+
+class SymmetricPacking {
+public:
+    SymmetricPacking(const Topology& topology, const Routes& routes, int ranks, bool turned)
+        : topology_(topology),
+          routes_(routes),
+          ranks_(ranks),
+          turned_(turned),
+          hosts_(topology.rank_hosts()) {}
+
+    // Whether the machine can be read so; `thin`: one shift per other host.
+    bool read(const std::vector<int>& radix, bool thin) {
+        group_ = Shifts(radix);
+        choose_shifts(thin);
+        return !shifts_.empty() && load() && nest() && set_levels();
+    }
+    // Levels as far as hops: a new attempt starts from these.
+    void reset_levels() { level_ = hops_; }
+
+    // One root's trees for k per root at `seconds` times k per byte; false when they do not fit.
+    bool fit(std::int64_t k, double seconds) {
+        if (work_ <= 0) return false;
+        const int raises = 2 * *std::max_element(hops_.begin(), hops_.end()) + 2;
+        reset_levels();
+        for (int attempt = 0; attempt < raises; ++attempt) {
+            const int before = served_;
+            if (flow(k, seconds)) return true;
+            if (attempt > 1 && served_ <= before) return false;
+        }
+        return false;
+    }
+    Forest forest(std::int64_t k) const;
+
+private:
+    const Route& route(int x, int y) const { return turned_ ? routes_.between(y, x) : routes_.between(x, y); }
+    void choose_shifts(bool thin);
+    bool load();
+    bool nest();
+    bool set_levels();
+    bool flow(std::int64_t k, double seconds);
+
+    const Topology& topology_;
+    const Routes& routes_;
+    int ranks_;
+    bool turned_;
+    std::vector<int> hosts_;
+    Shifts group_{{1}};
+    std::vector<int> shifts_;
+    std::vector<Row> rows_;
+    std::vector<int> row_of_;        // innermost row per shift
+    std::vector<int> hops_, level_;  // per rank
+    std::vector<std::vector<std::int64_t>>
+        used_;                   // [rank][class]: trees whose edge into the rank is of a class
+    std::vector<int> class_of_;  // per shift
+    int served_ = 0;
+    std::int64_t work_ = 100'000'000;  // ranks times shifts, over all flows
+};
+
+void SymmetricPacking::choose_shifts(bool thin) {
+    using Reach = std::pair<std::int64_t, int>;
+    std::map<int, Reach> least;
+    std::map<int, int> first;
+    const auto length = [&](int g) {
+        const Route& way = route(0, g);
+        return Reach{way.latency.picoseconds, way.hops};
+    };
+    for (int g = 1; g < ranks_; ++g) {
+        if (hosts_[at(g)] == hosts_[0] || !route(0, g).reachable) continue;
+        const auto [place, fresh] = least.emplace(hosts_[at(g)], length(g));
+        if (!fresh) place->second = std::min(place->second, length(g));
+    }
+    shifts_.clear();
+    for (int g = 1; g < ranks_; ++g) {
+        if (!route(0, g).reachable) continue;
+        if (hosts_[at(g)] != hosts_[0]) {
+            if (length(g) != least[hosts_[at(g)]]) continue;
+            if (thin && !first.emplace(hosts_[at(g)], g).second) continue;
+        }
+        shifts_.push_back(g);
+    }
+}
+
+// What each shift puts on each link and limit, summed over all ranks; equal resources become one row.
+bool SymmetricPacking::load() {
+    std::vector<std::vector<int>> limits_of(topology_.links.size());
+    const std::size_t links = topology_.links.size();
+    for (std::size_t l = 0; l < topology_.limits.size(); ++l) {
+        for (const int link : topology_.limits[l].links)
+            limits_of[at(link)].push_back(static_cast<int>(links + l));
+    }
+    std::vector<std::vector<std::pair<int, double>>> loads(links + topology_.limits.size());
+    std::vector<double> sum(loads.size(), 0);
+    for (std::size_t s = 0; s < shifts_.size(); ++s) {
+        const Route& first = route(0, shifts_[s]);
+        std::vector<int> touched;
+        const auto put = [&](int resource, double share) {
+            if (sum[at(resource)] == 0) touched.push_back(resource);
+            sum[at(resource)] += share;
+        };
+        for (int x = 0; x < ranks_; ++x) {
+            const Route& way = route(x, group_.add(x, shifts_[s]));
+            if (!way.reachable || way.hops != first.hops || way.latency != first.latency) return false;
+            for (const topologies::LinkShare& use : way.links) {
+                put(use.link, use.share);
+                for (const int limit : limits_of[at(use.link)]) put(limit, use.share);
+            }
+        }
+        for (const int resource : touched) {
+            loads[at(resource)].push_back({static_cast<int>(s), sum[at(resource)]});
+            sum[at(resource)] = 0;
+        }
+    }
+    std::map<std::vector<int>, double> rows;  // shifts -> least capacity per use
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+        if (loads[r].empty()) continue;
+        std::vector<int> key;
+        double most = 0;
+        for (const auto& [s, amount] : loads[r]) {
+            key.push_back(s);
+            most = std::max(most, amount);
+        }
+        // Shifts that weigh less than others on a link are counted as if they weighed as much: never too
+        // little.
+        const double capacity = (r < links ? topology_.links[r].capacity().value()
+                                           : topology_.limits[r - links].bandwidth.value()) /
+                                most;
+        const auto [place, fresh] = rows.emplace(std::move(key), capacity);
+        if (!fresh) place->second = std::min(place->second, capacity);
+    }
+    rows_.clear();
+    for (auto& [key, capacity] : rows) rows_.push_back({key, capacity, -1});
+    return rows_.size() <= 4096;
+}
+
+bool SymmetricPacking::nest() {
+    std::stable_sort(rows_.begin(), rows_.end(),
+                     [](const Row& a, const Row& b) { return a.shifts.size() < b.shifts.size(); });
+    row_of_.assign(shifts_.size(), -1);
+    std::vector<int> outermost(shifts_.size(), -1);
+    std::vector<std::size_t> covered;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+        std::map<int, std::size_t> inner;
+        for (const int s : rows_[r].shifts) {
+            if (outermost[at(s)] >= 0) ++inner[outermost[at(s)]];
+        }
+        for (const auto& [row, count] : inner) {
+            if (rows_[at(row)].shifts.size() != count) return false;
+            rows_[at(row)].parent = static_cast<int>(r);
+        }
+        for (const int s : rows_[r].shifts) {
+            if (row_of_[at(s)] < 0) row_of_[at(s)] = static_cast<int>(r);
+            outermost[at(s)] = static_cast<int>(r);
+        }
+    }
+    return true;
+}
+
+bool SymmetricPacking::set_levels() {
+    hops_.assign(at(ranks_), -1);
+    hops_[0] = 0;
+    std::vector<int> queue = {0};
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        for (const int g : shifts_) {
+            const int y = group_.add(queue[i], g);
+            if (hops_[at(y)] >= 0) continue;
+            hops_[at(y)] = hops_[at(queue[i])] + 1;
+            queue.push_back(y);
+        }
+    }
+    return queue.size() == at(ranks_);
+}
+
+bool SymmetricPacking::flow(std::int64_t k, double seconds) {
+    work_ -= static_cast<std::int64_t>(shifts_.size()) * ranks_;
+    const int source = 0, rows = ranks_, sink = ranks_ + static_cast<int>(rows_.size());
+    MaxFlow<std::int64_t> flow(sink + 1);
+    const std::int64_t all = k * (ranks_ - 1);
+    for (int y = 1; y < ranks_; ++y) flow.add(source, y, k);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+        const double most = std::floor(rows_[r].capacity * seconds * static_cast<double>(k) * (1 + 1e-9));
+        flow.add(rows + static_cast<int>(r), rows_[r].parent < 0 ? sink : rows + rows_[r].parent,
+                 static_cast<std::int64_t>(std::min(most, 4e18 / ranks_)));
+    }
+    struct Choice {
+        int rank, row, arc;
+    };
+    std::vector<Choice> choices;
+    std::vector<int> seen(rows_.size(), 0);
+    for (int y = 1; y < ranks_; ++y) {
+        for (std::size_t s = 0; s < shifts_.size(); ++s) {
+            const int x = group_.add(y, group_.inverse(shifts_[s]));
+            if (level_[at(x)] >= level_[at(y)] || seen[at(row_of_[s])] == y) continue;
+            seen[at(row_of_[s])] = y;
+            choices.push_back({y, row_of_[s], flow.add(y, rows + row_of_[s], k)});
+        }
+    }
+    const bool whole = flow.run(source, sink, all) == all;
+    used_.assign(at(ranks_), std::vector<std::int64_t>(rows_.size(), 0));
+    std::vector<std::int64_t> got(at(ranks_), 0);
+    for (const Choice& choice : choices) {
+        const std::int64_t amount = flow.flow_on(choice.arc);
+        used_[at(choice.rank)][at(choice.row)] = amount;
+        got[at(choice.rank)] += amount;
+    }
+    served_ = 0;
+    for (int y = 1; y < ranks_; ++y) {
+        if (got[at(y)] == k)
+            ++served_;
+        else
+            ++level_[at(y)];
+    }
+    return whole;
+}
+
+Forest SymmetricPacking::forest(std::int64_t k) const {
+    struct Part {
+        std::int64_t end;
+        int parent;
+    };
+    std::vector<std::vector<Part>> parts(at(ranks_));
+    std::vector<std::int64_t> uses(shifts_.size(), 0);
+    std::set<std::int64_t> boundaries = {0, k};
+    std::vector<int> order;
+    for (int y = 1; y < ranks_; ++y) order.push_back(y);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return level_[at(a)] < level_[at(b)]; });
+    for (const int y : order) {
+        std::int64_t end = 0;
+        for (std::size_t r = 0; r < rows_.size(); ++r) {
+            const std::int64_t amount = used_[at(y)][r];
+            if (amount == 0) continue;
+            // Of the shifts that count alike: the tail nearest to the root, then the shift used least.
+            int best = -1, tail = -1;
+            for (const int s : rows_[r].shifts) {
+                const int x = group_.add(y, group_.inverse(shifts_[at(s)]));
+                if (row_of_[at(s)] != static_cast<int>(r) || level_[at(x)] >= level_[at(y)]) continue;
+                if (best < 0 ||
+                    std::pair(level_[at(x)], uses[at(s)]) < std::pair(level_[at(tail)], uses[at(best)]))
+                    best = s, tail = x;
+            }
+            uses[at(best)] += amount;
+            parts[at(y)].push_back({end += amount, tail});
+            boundaries.insert(end);
+        }
+    }
+    Forest forest;
+    forest.per_root = k;
+    std::vector<PackedTree> trees;
+    std::int64_t begin = 0;
+    for (const std::int64_t end : boundaries) {
+        if (end == 0) continue;
+        PackedTree tree{0, end - begin, {}};
+        for (const int y : order) {
+            const auto part = std::find_if(parts[at(y)].begin(), parts[at(y)].end(),
+                                           [&](const Part& p) { return p.end >= end; });
+            tree.edges.push_back({part->parent, y});
+        }
+        // Neighboring shares with the same tree are one.
+        if (!trees.empty() && trees.back().edges == tree.edges)
+            trees.back().multiplicity += tree.multiplicity;
+        else
+            trees.push_back(std::move(tree));
+        begin = end;
+    }
+    for (int root = 0; root < ranks_; ++root) {
+        for (const PackedTree& tree : trees) {
+            PackedTree shifted{root, tree.multiplicity, {}};
+            shifted.edges.reserve(tree.edges.size());
+            for (const auto& [x, y] : tree.edges)
+                shifted.edges.push_back({group_.add(x, root), group_.add(y, root)});
+            forest.trees.push_back(std::move(shifted));
+        }
+    }
+    // The busiest row says how long it really takes.
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+        std::int64_t total = 0;
+        for (std::size_t inner = 0; inner <= r; ++inner) {
+            int up = static_cast<int>(inner);
+            while (up >= 0 && up != static_cast<int>(r)) up = rows_[at(up)].parent;
+            if (up < 0) continue;
+            for (const auto& of_rank : used_) total += of_rank.empty() ? 0 : of_rank[inner];
+        }
+        forest.seconds_per_byte = std::max(
+            forest.seconds_per_byte, static_cast<double>(total) / rows_[r].capacity / static_cast<double>(k));
+    }
+    return forest;
+}
+
+}  // namespace
+
+std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& routes, int ranks,
+                                       double optimum, const SymmetryOptions& options) {
+    if (ranks < 2 || optimum <= 0) return std::nullopt;
+    SymmetricPacking packing(topology, routes, ranks, options.turned);
+    for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
+        for (const bool thin : {true, false}) {
+            if (!packing.read(radix, thin)) continue;
+            for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root;
+                 ++k) {
+                double high = optimum * (1 + options.tolerance);
+                const bool any = options.exact_count || options.tolerance >= 1;
+                if (any) high = optimum * 1.25;
+                while (any && high < optimum * 1e3 && !packing.fit(k, high)) high *= 1.25;
+                if (!packing.fit(k, high)) continue;
+                // The least time for this k, to a hair.
+                double low = optimum * (1 - 1e-9);
+                if (packing.fit(k, optimum))
+                    high = optimum;
+                else {
+                    while (high / low > 1 + 1e-7) {
+                        const double middle = std::sqrt(high * low);
+                        (packing.fit(k, middle) ? high : low) = middle;
+                    }
+                }
+                packing.fit(k, high);
+                Forest forest = packing.forest(k);
+                forest.optimum = optimum;
+                return forest;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace baton::synth
