@@ -28,6 +28,10 @@ public:
 
     int ranks() const { return ranks_; }
     const std::vector<RankEdge>& edges() const { return edges_; }
+    /// What one unit of rate on each edge takes of the resources: links of the topology, then its limits.
+    const std::vector<std::vector<topologies::LinkShare>>& uses() const { return uses_; }
+    /// Bytes per second of each resource.
+    const std::vector<double>& capacities() const { return capacity_; }
     /// Divides shared links anew; `weights` has one positive number per edge.
     void share(const std::vector<double>& weights);
     /// True when every rank reaches every other over these edges.

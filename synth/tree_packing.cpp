@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/synth/cut_search.hpp>
+#include <baton/synth/layered_trees.hpp>
 #include <baton/synth/max_flow.hpp>
 
 #include <fmt/format.h>
@@ -100,14 +101,17 @@ public:
         }
     }
 
-    std::vector<PackedTree> pack(const std::vector<int>& roots, std::int64_t k) {
-        for (const int root : roots) {
+    std::vector<PackedTree> pack(const std::vector<RootDemand>& demands) {
+        std::vector<std::size_t> place(at(ranks_), 0);
+        for (const RootDemand& demand : demands) {
+            place[at(demand.root)] = waiting_.size();
+            if (demand.trees == 0) continue;
             Batch batch;
-            batch.root = root;
-            batch.multiplicity = k;
-            batch.vertices = {root};
+            batch.root = demand.root;
+            batch.multiplicity = demand.trees;
+            batch.vertices = {demand.root};
             batch.holds.assign(at(ranks_), 0);
-            batch.holds[at(root)] = 1;
+            batch.holds[at(demand.root)] = 1;
             waiting_.push_back(std::move(batch));
         }
         std::vector<PackedTree> trees;
@@ -118,8 +122,7 @@ public:
             trees.push_back({batch.root, batch.multiplicity, std::move(batch.edges)});
         }
         std::stable_sort(trees.begin(), trees.end(), [&](const PackedTree& a, const PackedTree& b) {
-            return std::find(roots.begin(), roots.end(), a.root) <
-                   std::find(roots.begin(), roots.end(), b.root);
+            return place[at(a.root)] < place[at(b.root)];
         });
         return trees;
     }
@@ -269,8 +272,36 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
         if (best_time <= forest.optimum * (1 + options.tolerance)) break;
     }
     forest.seconds_per_byte = best_time;
-    forest.trees = Packer(ranks, edges, scaled(edges, best_u), work).pack(roots, forest.per_root);
+    std::vector<RootDemand> demands;
+    for (const int root : roots) demands.push_back({root, forest.per_root});
+    const std::vector<std::int64_t> capacity = scaled(edges, best_u);
+    forest.trees = layered_trees(ranks, edges, capacity, demands, options.most_depth);
+    if (forest.trees.empty()) forest.trees = Packer(ranks, edges, capacity, work).pack(demands);
     return forest;
+}
+
+bool trees_fit(int ranks, const std::vector<RankEdge>& edges, const std::vector<std::int64_t>& capacity,
+               const std::vector<RootDemand>& demands) {
+    MaxFlow<std::int64_t> flow(ranks + 1);
+    for (std::size_t e = 0; e < edges.size(); ++e) flow.add(edges[e].from, edges[e].to, capacity[e]);
+    std::int64_t wanted = 0;
+    for (const RootDemand& demand : demands) {
+        flow.add(ranks, demand.root, demand.trees);
+        wanted += demand.trees;
+    }
+    for (int v = 0; v < ranks; ++v) {
+        if ((v == 0 ? flow.run(ranks, v, wanted) : flow.move(v - 1, v, wanted)) < wanted) return false;
+    }
+    return true;
+}
+
+std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges,
+                                   const std::vector<std::int64_t>& capacity,
+                                   const std::vector<RootDemand>& demands, std::int64_t work) {
+    if (!trees_fit(ranks, edges, capacity, demands)) return {};
+    if (auto shallow = layered_trees(ranks, edges, capacity, demands); !shallow.empty()) return shallow;
+    Work left{work};
+    return Packer(ranks, edges, capacity, left).pack(demands);
 }
 
 }  // namespace baton::synth

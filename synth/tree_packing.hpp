@@ -29,7 +29,8 @@ struct Forest {
 struct ForestOptions {
     std::int64_t most_per_root = 64;  ///< largest k that is tried
     double tolerance =
-        0.001;  ///< the smallest k is taken whose time is this close to the optimum, else the best
+        0.001;           ///< the smallest k is taken whose time is this close to the optimum, else the best
+    int most_depth = 0;  ///< bound on the depth of trees, 0: none
     std::int64_t work = 400'000'000;  ///< arcs times flows; an input error when it does not suffice
 };
 
@@ -43,6 +44,25 @@ struct ForestOptions {
 /// shallow. REQUIRES: every vertex can be reached from every root.
 Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
                    const ForestOptions& options = {});
+
+/// How many trees one root shall have.
+struct RootDemand {
+    int root = -1;
+    std::int64_t trees = 0;
+};
+
+/// True when the capacities carry the wanted trees: a source that feeds every root its number can send all of
+/// them to any one vertex (Edmonds). A root stands in `demands` at most once; the capacities sum to less than
+/// 2^62.
+bool trees_fit(int ranks, const std::vector<RankEdge>& edges, const std::vector<std::int64_t>& capacity,
+               const std::vector<RootDemand>& demands);
+
+/// Spanning out-trees, as many from each root as it demands, no more of them over an edge than its capacity
+/// (one number per edge; rates are not looked at). Empty when they do not fit. Grown as in `pack_forest`;
+/// trees of a root stand side by side, roots in the order of `demands`. `work` as in ForestOptions.
+std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges,
+                                   const std::vector<std::int64_t>& capacity,
+                                   const std::vector<RootDemand>& demands, std::int64_t work = 400'000'000);
 
 /// The time of the best forest without rounding (seconds per byte of each root), by exact cuts on rates
 /// rounded to 2^-20 of the largest; `critical` (optional) receives per vertex whether it is on the source

@@ -1,0 +1,180 @@
+#include <baton/synth/layered_trees.hpp>
+
+#include <baton/base/index.hpp>
+#include <baton/synth/max_flow.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace baton::synth {
+namespace {
+
+struct LayerPart {
+    int parent;
+    std::int64_t amount;
+};
+
+class Layers {
+public:
+    Layers(int ranks, const std::vector<RankEdge>& edges, const std::vector<std::int64_t>& capacity,
+           const std::vector<RootDemand>& demands)
+        : ranks_(ranks), edges_(edges), capacity_(capacity), in_(at(ranks)), out_(at(ranks)) {
+        for (const RootDemand& demand : demands) {
+            if (demand.trees > 0) demands_.push_back(demand);
+        }
+        for (std::size_t e = 0; e < edges.size(); ++e) {
+            if (capacity[e] <= 0) continue;
+            in_[at(edges[e].to)].push_back(static_cast<int>(e));
+            out_[at(edges[e].from)].push_back(static_cast<int>(e));
+        }
+        // Of edges that serve alike, the quickest is asked first.
+        for (auto& list : in_)
+            std::stable_sort(list.begin(), list.end(),
+                             [&](int a, int b) { return edges[at(a)].latency < edges[at(b)].latency; });
+        parts_.assign(demands_.size(), std::vector<std::vector<LayerPart>>(at(ranks)));
+    }
+
+    // Levels settle, or false.
+    bool settle(int most_depth) {
+        if (!hops()) return false;
+        const int most = most_depth > 0 ? most_depth : ranks_ - 1;
+        for (const std::vector<int>& levels : level_) {
+            if (*std::max_element(levels.begin(), levels.end()) > most) return false;
+        }
+        std::vector<char> dirty(at(ranks_), 1);
+        std::int64_t work = 60'000'000;
+        for (bool again = true; again;) {
+            again = false;
+            std::vector<std::pair<int, int>> raised;
+            for (int y = 0; y < ranks_; ++y) {
+                if (!dirty[at(y)]) continue;
+                dirty[at(y)] = 0;
+                work -= static_cast<std::int64_t>(demands_.size() * (in_[at(y)].size() + 1));
+                if (work < 0) return false;
+                for (const int i : serve(y)) raised.push_back({i, y});
+            }
+            for (const auto& [i, y] : raised) {
+                if (++level_[at(i)][at(y)] > most) return false;
+                again = true;
+                dirty[at(y)] = 1;
+                for (const int e : out_[at(y)]) dirty[at(edges_[at(e)].to)] = 1;
+            }
+        }
+        return true;
+    }
+
+    std::vector<PackedTree> trees() const {
+        std::vector<PackedTree> all;
+        for (std::size_t i = 0; i < demands_.size(); ++i) {
+            const std::size_t first = all.size();
+            std::vector<int> order;
+            std::set<std::int64_t> boundaries = {demands_[i].trees};
+            for (int y = 0; y < ranks_; ++y) {
+                if (y == demands_[i].root) continue;
+                order.push_back(y);
+                std::int64_t end = 0;
+                for (const LayerPart& part : parts_[i][at(y)]) boundaries.insert(end += part.amount);
+            }
+            std::stable_sort(order.begin(), order.end(),
+                             [&](int a, int b) { return level_[i][at(a)] < level_[i][at(b)]; });
+            std::int64_t begin = 0;
+            for (const std::int64_t end : boundaries) {
+                PackedTree tree{demands_[i].root, end - begin, {}};
+                for (const int y : order) {
+                    std::int64_t reached = 0;
+                    for (const LayerPart& part : parts_[i][at(y)]) {
+                        reached += part.amount;
+                        if (reached < end) continue;
+                        tree.edges.push_back({part.parent, y});
+                        break;
+                    }
+                }
+                if (all.size() > first && all.back().edges == tree.edges)
+                    all.back().multiplicity += tree.multiplicity;
+                else
+                    all.push_back(std::move(tree));
+                begin = end;
+            }
+        }
+        return all;
+    }
+
+private:
+    bool hops() {
+        level_.assign(demands_.size(), std::vector<int>(at(ranks_), -1));
+        for (std::size_t i = 0; i < demands_.size(); ++i) {
+            std::vector<int> queue = {demands_[i].root};
+            level_[i][at(queue[0])] = 0;
+            for (std::size_t q = 0; q < queue.size(); ++q) {
+                for (const int e : out_[at(queue[q])]) {
+                    const int y = edges_[at(e)].to;
+                    if (level_[i][at(y)] >= 0) continue;
+                    level_[i][at(y)] = level_[i][at(queue[q])] + 1;
+                    queue.push_back(y);
+                }
+            }
+            if (queue.size() < at(ranks_)) return false;
+        }
+        return true;
+    }
+
+    // The demands that find no room at y; what the others take is kept.
+    std::vector<int> serve(int y) {
+        const int roots = static_cast<int>(demands_.size()), ways = static_cast<int>(in_[at(y)].size());
+        const int source = roots + ways, sink = source + 1;
+        MaxFlow<std::int64_t> flow(sink + 1);
+        std::int64_t wanted = 0;
+        for (int i = 0; i < roots; ++i) {
+            const bool own = demands_[at(i)].root == y;
+            flow.add(source, i, own ? 0 : demands_[at(i)].trees);
+            wanted += own ? 0 : demands_[at(i)].trees;
+        }
+        for (int w = 0; w < ways; ++w) flow.add(roots + w, sink, capacity_[at(in_[at(y)][at(w)])]);
+        struct Choice {
+            int demand, way, arc;
+        };
+        std::vector<Choice> choices;
+        for (int i = 0; i < roots; ++i) {
+            if (demands_[at(i)].root == y) continue;
+            for (int w = 0; w < ways; ++w) {
+                const int x = edges_[at(in_[at(y)][at(w)])].from;
+                if (level_[at(i)][at(x)] < level_[at(i)][at(y)])
+                    choices.push_back({i, w, flow.add(i, roots + w, demands_[at(i)].trees)});
+            }
+        }
+        const bool whole = flow.run(source, sink, wanted) == wanted;
+        for (int i = 0; i < roots; ++i) parts_[at(i)][at(y)].clear();
+        std::vector<std::int64_t> got(at(roots), 0);
+        for (const Choice& choice : choices) {
+            const std::int64_t amount = flow.flow_on(choice.arc);
+            if (amount == 0) continue;
+            got[at(choice.demand)] += amount;
+            parts_[at(choice.demand)][at(y)].push_back({edges_[at(in_[at(y)][at(choice.way)])].from, amount});
+        }
+        std::vector<int> short_of;
+        for (int i = 0; i < roots && !whole; ++i) {
+            if (demands_[at(i)].root != y && got[at(i)] < demands_[at(i)].trees) short_of.push_back(i);
+        }
+        return short_of;
+    }
+
+    int ranks_;
+    const std::vector<RankEdge>& edges_;
+    const std::vector<std::int64_t>& capacity_;
+    std::vector<RootDemand> demands_;
+    std::vector<std::vector<int>> in_, out_;
+    std::vector<std::vector<int>> level_;                     // [demand][rank]
+    std::vector<std::vector<std::vector<LayerPart>>> parts_;  // [demand][rank]
+};
+
+}  // namespace
+
+std::vector<PackedTree> layered_trees(int ranks, const std::vector<RankEdge>& edges,
+                                      const std::vector<std::int64_t>& capacity,
+                                      const std::vector<RootDemand>& demands, int most_depth) {
+    Layers layers(ranks, edges, capacity, demands);
+    if (!layers.settle(most_depth)) return {};
+    return layers.trees();
+}
+
+}  // namespace baton::synth
