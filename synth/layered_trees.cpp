@@ -35,22 +35,21 @@ public:
     }
 
     // Levels settle, or false.
-    bool settle(int most_depth) {
+    bool settle(int most_depth, int variant) {
+        variant_ = variant;
         if (!hops()) return false;
         const int most = most_depth > 0 ? most_depth : ranks_ - 1;
-        for (const std::vector<int>& levels : level_) {
-            if (*std::max_element(levels.begin(), levels.end()) > most) return false;
-        }
+        least_depth_ = depth();
+        if (least_depth_ > most) return false;
         std::vector<char> dirty(at(ranks_), 1);
-        std::int64_t work = 60'000'000;
         for (bool again = true; again;) {
             again = false;
             std::vector<std::pair<int, int>> raised;
             for (int y = 0; y < ranks_; ++y) {
                 if (!dirty[at(y)]) continue;
                 dirty[at(y)] = 0;
-                work -= static_cast<std::int64_t>(demands_.size() * (in_[at(y)].size() + 1));
-                if (work < 0) return false;
+                work_ -= static_cast<std::int64_t>(demands_.size() * (in_[at(y)].size() + 1));
+                if (work_ < 0) return false;
                 for (const int i : serve(y)) raised.push_back({i, y});
             }
             for (const auto& [i, y] : raised) {
@@ -61,6 +60,15 @@ public:
             }
         }
         return true;
+    }
+
+    // No trees are shallower than the hops to the farthest rank.
+    int least_depth() const { return least_depth_; }
+    int depth() const {
+        int deepest = 0;
+        for (const auto& levels : level_)
+            deepest = std::max(deepest, *std::max_element(levels.begin(), levels.end()));
+        return deepest;
     }
 
     std::vector<PackedTree> trees() const {
@@ -124,17 +132,32 @@ private:
         const int source = roots + ways, sink = source + 1;
         MaxFlow<std::int64_t> flow(sink + 1);
         std::int64_t wanted = 0;
-        for (int i = 0; i < roots; ++i) {
-            const bool own = demands_[at(i)].root == y;
-            flow.add(source, i, own ? 0 : demands_[at(i)].trees);
-            wanted += own ? 0 : demands_[at(i)].trees;
-        }
         for (int w = 0; w < ways; ++w) flow.add(roots + w, sink, capacity_[at(in_[at(y)][at(w)])]);
         struct Choice {
             int demand, way, arc;
         };
         std::vector<Choice> choices;
-        for (int i = 0; i < roots; ++i) {
+        std::vector<int> order(at(roots));
+        for (int i = 0; i < roots; ++i) order[at(i)] = i;
+        // Who asks first is served first.
+        const auto first = [&](int i) {
+            const int level = level_[at(i)][at(y)];
+            if (variant_ == 0) return static_cast<std::uint64_t>(level);
+            if (variant_ == 1) return static_cast<std::uint64_t>(ranks_ - level);
+            std::uint64_t mix =
+                (static_cast<std::uint64_t>(i) * 1000003 + static_cast<std::uint64_t>(y) + 1) *
+                (static_cast<std::uint64_t>(variant_) * 2 + 1) * 0x9E3779B97F4A7C15u;
+            mix ^= mix >> 29;
+            mix *= 0xBF58476D1CE4E5B9u;
+            return mix ^ (mix >> 32);
+        };
+        std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return first(a) < first(b); });
+        for (const int i : order) {
+            const bool own = demands_[at(i)].root == y;
+            flow.add(source, i, own ? 0 : demands_[at(i)].trees);
+            wanted += own ? 0 : demands_[at(i)].trees;
+        }
+        for (const int i : order) {
             if (demands_[at(i)].root == y) continue;
             for (int w = 0; w < ways; ++w) {
                 const int x = edges_[at(in_[at(y)][at(w)])].from;
@@ -158,7 +181,9 @@ private:
         return short_of;
     }
 
-    int ranks_;
+    int ranks_, variant_ = 0;
+    int least_depth_ = 0;
+    std::int64_t work_ = 60'000'000;
     const std::vector<RankEdge>& edges_;
     const std::vector<std::int64_t>& capacity_;
     std::vector<RootDemand> demands_;
@@ -173,8 +198,16 @@ std::vector<PackedTree> layered_trees(int ranks, const std::vector<RankEdge>& ed
                                       const std::vector<std::int64_t>& capacity,
                                       const std::vector<RootDemand>& demands, int most_depth) {
     Layers layers(ranks, edges, capacity, demands);
-    if (!layers.settle(most_depth)) return {};
-    return layers.trees();
+    constexpr int kVariants = 24;
+    std::vector<PackedTree> best;
+    int depth = most_depth > 0 ? most_depth + 1 : ranks;
+    for (int variant = 0; variant < kVariants && depth > 1; ++variant) {
+        if (!layers.settle(depth - 1, variant)) continue;
+        best = layers.trees();
+        depth = layers.depth();
+        if (depth <= layers.least_depth()) break;
+    }
+    return best;
 }
 
 }  // namespace baton::synth

@@ -275,8 +275,19 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});
     const std::vector<std::int64_t> capacity = scaled(edges, best_u);
-    forest.trees = layered_trees(ranks, edges, capacity, demands, options.most_depth);
-    if (forest.trees.empty()) forest.trees = Packer(ranks, edges, capacity, work).pack(demands);
+    // Finer shares of the same forest leave more choice.
+    for (const std::int64_t finer : {1, 2, 3, 4, 8}) {
+        if (finer > 1 && forest.per_root * finer > std::max<std::int64_t>(options.most_per_root, 1)) break;
+        std::vector<std::int64_t> fine = capacity;
+        for (std::int64_t& amount : fine) amount *= finer;
+        std::vector<RootDemand> wanted = demands;
+        for (RootDemand& demand : wanted) demand.trees *= finer;
+        forest.trees = layered_trees(ranks, edges, fine, wanted, options.most_depth);
+        if (forest.trees.empty()) continue;
+        forest.per_root *= finer;
+        return forest;
+    }
+    forest.trees = Packer(ranks, edges, capacity, work).pack(demands);
     return forest;
 }
 
