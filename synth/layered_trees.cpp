@@ -192,20 +192,42 @@ private:
     std::vector<std::vector<std::vector<LayerPart>>> parts_;  // [demand][rank]
 };
 
+// Each demand as up to `parts` nearly equal ones.
+std::vector<RootDemand> divided(const std::vector<RootDemand>& demands, std::int64_t parts) {
+    std::vector<RootDemand> list;
+    for (const RootDemand& demand : demands) {
+        const std::int64_t count = std::min(parts, demand.trees);
+        for (std::int64_t i = 0; i < count; ++i)
+            list.push_back({demand.root, demand.trees * (i + 1) / count - demand.trees * i / count});
+    }
+    return list;
+}
+
 }  // namespace
 
 std::vector<PackedTree> layered_trees(int ranks, const std::vector<RankEdge>& edges,
                                       const std::vector<std::int64_t>& capacity,
                                       const std::vector<RootDemand>& demands, int most_depth) {
-    Layers layers(ranks, edges, capacity, demands);
     constexpr int kVariants = 24;
+    constexpr std::int64_t kMostParts = 4096;
     std::vector<PackedTree> best;
     int depth = most_depth > 0 ? most_depth + 1 : ranks;
-    for (int variant = 0; variant < kVariants && depth > 1; ++variant) {
-        if (!layers.settle(depth - 1, variant)) continue;
-        best = layers.trees();
-        depth = layers.depth();
-        if (depth <= layers.least_depth()) break;
+    std::int64_t most = 0, roots = 0;
+    for (const RootDemand& demand : demands) {
+        most = std::max(most, demand.trees);
+        roots += demand.trees > 0 ? 1 : 0;
+    }
+    // Trees of one root with levels of their own can feed each other's ranks: all alike, then more and more
+    // apart.
+    for (std::int64_t parts = 1; parts <= most && parts * roots <= kMostParts;
+         parts = parts < 4 ? parts + 1 : parts * 2) {
+        Layers layers(ranks, edges, capacity, divided(demands, parts));
+        for (int variant = 0; variant < kVariants && depth > 1; ++variant) {
+            if (!layers.settle(depth - 1, variant)) continue;
+            best = layers.trees();
+            depth = layers.depth();
+            if (depth <= layers.least_depth()) return best;
+        }
     }
     return best;
 }
