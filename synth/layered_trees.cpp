@@ -17,8 +17,8 @@ struct LayerPart {
 class Layers {
 public:
     Layers(int ranks, const std::vector<RankEdge>& edges, const std::vector<std::int64_t>& capacity,
-           const std::vector<RootDemand>& demands)
-        : ranks_(ranks), edges_(edges), capacity_(capacity), in_(at(ranks)), out_(at(ranks)) {
+           const std::vector<RootDemand>& demands, std::int64_t& work)
+        : ranks_(ranks), work_(work), edges_(edges), capacity_(capacity), in_(at(ranks)), out_(at(ranks)) {
         for (const RootDemand& demand : demands) {
             if (demand.trees > 0) demands_.push_back(demand);
         }
@@ -183,7 +183,7 @@ private:
 
     int ranks_, variant_ = 0;
     int least_depth_ = 0;
-    std::int64_t work_ = 60'000'000;
+    std::int64_t& work_;
     const std::vector<RankEdge>& edges_;
     const std::vector<std::int64_t>& capacity_;
     std::vector<RootDemand> demands_;
@@ -217,11 +217,12 @@ std::vector<PackedTree> layered_trees(int ranks, const std::vector<RankEdge>& ed
         most = std::max(most, demand.trees);
         roots += demand.trees > 0 ? 1 : 0;
     }
+    std::int64_t work = 20'000'000;
     // Trees of one root with levels of their own can feed each other's ranks: all alike, then more and more
     // apart.
-    for (std::int64_t parts = 1; parts <= most && parts * roots <= kMostParts;
+    for (std::int64_t parts = 1; work > 0 && parts <= most && parts * roots <= kMostParts;
          parts = parts < 4 ? parts + 1 : parts * 2) {
-        Layers layers(ranks, edges, capacity, divided(demands, parts));
+        Layers layers(ranks, edges, capacity, divided(demands, parts), work);
         for (int variant = 0; variant < kVariants && depth > 1; ++variant) {
             if (!layers.settle(depth - 1, variant)) continue;
             best = layers.trees();

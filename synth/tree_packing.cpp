@@ -78,7 +78,7 @@ std::vector<std::int64_t> scaled(const std::vector<RankEdge>& edges, double u) {
 struct Batch {
     int root = -1;
     std::int64_t multiplicity = 0;
-    std::vector<int> vertices;
+    std::vector<int> vertices, depth;  // in order of growth; depth per rank
     std::vector<char> holds;
     std::vector<std::pair<int, int>> edges;
 };
@@ -102,36 +102,70 @@ public:
     }
 
     std::vector<PackedTree> pack(const std::vector<RootDemand>& demands) {
-        std::vector<std::size_t> place(at(ranks_), 0);
+        start(demands);
+        while (!waiting_.empty()) {
+            Batch batch = std::move(waiting_.front());
+            waiting_.pop_front();
+            grow(batch, ranks_);
+            if (batch.vertices.size() < at(ranks_))
+                throw internal_error("a tree of a feasible packing could not be completed");
+            done_.push_back({batch.root, batch.multiplicity, std::move(batch.edges)});
+        }
+        return finish();
+    }
+
+    // All trees grow at once, layer by layer: shallower, but each probe sees all of them. Empty when
+    // `allowed` (arcs times flows) does not suffice.
+    std::vector<PackedTree> pack_by_layers(const std::vector<RootDemand>& demands, std::int64_t allowed) {
+        start(demands);
+        const std::int64_t stop = work_.left - std::min(allowed, work_.left);
+        for (int layer = 1; !waiting_.empty(); ++layer) {
+            if (layer >= 2 * ranks_)
+                throw internal_error("trees of a feasible packing could not be completed");
+            later_.clear();
+            while (!waiting_.empty()) {
+                if (work_.left <= stop) return {};
+                Batch batch = std::move(waiting_.front());
+                waiting_.pop_front();
+                grow(batch, layer);
+                if (batch.vertices.size() == at(ranks_))
+                    done_.push_back({batch.root, batch.multiplicity, std::move(batch.edges)});
+                else
+                    later_.push_back(std::move(batch));
+            }
+            waiting_.swap(later_);
+        }
+        return finish();
+    }
+
+private:
+    void start(const std::vector<RootDemand>& demands) {
+        place_.assign(at(ranks_), 0);
         for (const RootDemand& demand : demands) {
-            place[at(demand.root)] = waiting_.size();
+            place_[at(demand.root)] = waiting_.size();
             if (demand.trees == 0) continue;
             Batch batch;
             batch.root = demand.root;
             batch.multiplicity = demand.trees;
             batch.vertices = {demand.root};
+            batch.depth.assign(at(ranks_), 0);
             batch.holds.assign(at(ranks_), 0);
             batch.holds[at(demand.root)] = 1;
             waiting_.push_back(std::move(batch));
         }
-        std::vector<PackedTree> trees;
-        while (!waiting_.empty()) {
-            Batch batch = std::move(waiting_.front());
-            waiting_.pop_front();
-            grow(batch);
-            trees.push_back({batch.root, batch.multiplicity, std::move(batch.edges)});
-        }
-        std::stable_sort(trees.begin(), trees.end(), [&](const PackedTree& a, const PackedTree& b) {
-            return place[at(a.root)] < place[at(b.root)];
-        });
-        return trees;
     }
-
-private:
-    void grow(Batch& batch) {
+    std::vector<PackedTree> finish() {
+        std::stable_sort(done_.begin(), done_.end(), [&](const PackedTree& a, const PackedTree& b) {
+            return place_[at(a.root)] < place_[at(b.root)];
+        });
+        return std::move(done_);
+    }
+    // Adds what fits to vertices of less than `layer` edges from the root.
+    void grow(Batch& batch, int layer) {
         prepare();
         for (std::size_t i = 0; i < batch.vertices.size() && batch.vertices.size() < at(ranks_); ++i) {
             const int x = batch.vertices[i];
+            if (batch.depth[at(x)] >= layer) continue;
             for (const int e : out_[at(x)]) {
                 const int y = edges_[at(e)].to;
                 if (batch.holds[at(y)] || capacity_[at(e)] == 0) continue;
@@ -147,18 +181,18 @@ private:
                 batch.edges.push_back({x, y});
                 batch.vertices.push_back(y);
                 batch.holds[at(y)] = 1;
+                batch.depth[at(y)] = batch.depth[at(x)] + 1;
                 capacity_[at(e)] -= amount;
                 flow_->set_capacity(e, capacity_[at(e)]);
             }
         }
-        if (batch.vertices.size() < at(ranks_))
-            throw internal_error("a tree of a feasible packing could not be completed");
     }
 
     // The flow network of the batches that wait: vertex P gives each of them its multiplicity.
     void prepare() {
         const int p = ranks_;
-        flow_ = std::make_unique<MaxFlow<std::int64_t>>(ranks_ + 1 + static_cast<int>(waiting_.size()));
+        flow_ = std::make_unique<MaxFlow<std::int64_t>>(ranks_ + 1 +
+                                                        static_cast<int>(waiting_.size() + later_.size()));
         arcs_ = static_cast<std::int64_t>(edges_.size());
         for (std::size_t e = 0; e < edges_.size(); ++e)
             flow_->add(edges_[e].from, edges_[e].to, capacity_[e]);
@@ -166,16 +200,18 @@ private:
         needed_ = 0;
         std::vector<std::int64_t> alone(at(ranks_), 0);
         int extra = ranks_ + 1;
-        for (const Batch& batch : waiting_) {
-            needed_ += batch.multiplicity;
-            if (batch.vertices.size() == 1) {
-                alone[at(batch.root)] += batch.multiplicity;
-                continue;
+        for (const std::deque<Batch>* batches : {&waiting_, &later_}) {
+            for (const Batch& batch : *batches) {
+                needed_ += batch.multiplicity;
+                if (batch.vertices.size() == 1) {
+                    alone[at(batch.root)] += batch.multiplicity;
+                    continue;
+                }
+                flow_->add(p, extra, batch.multiplicity);
+                for (const int v : batch.vertices) flow_->add(extra, v, kInfinite);
+                arcs_ += static_cast<std::int64_t>(batch.vertices.size());
+                ++extra;
             }
-            flow_->add(p, extra, batch.multiplicity);
-            for (const int v : batch.vertices) flow_->add(extra, v, kInfinite);
-            arcs_ += static_cast<std::int64_t>(batch.vertices.size());
-            ++extra;
         }
         for (int v = 0; v < ranks_; ++v) {
             if (alone[at(v)] > 0) flow_->add(p, v, alone[at(v)]);
@@ -198,11 +234,48 @@ private:
     const std::vector<RankEdge>& edges_;
     std::vector<std::int64_t> capacity_;
     std::vector<std::vector<int>> out_;
-    std::deque<Batch> waiting_;
+    std::deque<Batch> waiting_, later_;  // to grow, and grown in this layer
+    std::vector<PackedTree> done_;
+    std::vector<std::size_t> place_;  // of a root among the demands
     std::unique_ptr<MaxFlow<std::int64_t>> flow_;
     std::int64_t needed_ = 0, arcs_ = 0;
     Work& work_;
 };
+
+}  // namespace
+
+namespace {
+
+int deepest(const std::vector<PackedTree>& trees, int ranks) {
+    int most = 0;
+    std::vector<int> depth(at(ranks), 0);
+    for (const PackedTree& tree : trees) {
+        depth[at(tree.root)] = 0;
+        for (const auto& [from, to] : tree.edges) most = std::max(most, depth[at(to)] = depth[at(from)] + 1);
+    }
+    return most;
+}
+
+// The shallowest trees of several ways to pack; the demands are known to fit. Empty when all are too deep.
+std::vector<PackedTree> pack_shallow(int ranks, const std::vector<RankEdge>& edges,
+                                     const std::vector<std::int64_t>& capacity,
+                                     const std::vector<RootDemand>& demands, int most_depth, Work& work) {
+    constexpr std::int64_t kLayerWork = 20'000'000;
+    std::vector<PackedTree> best = layered_trees(ranks, edges, capacity, demands, most_depth);
+    if (best.empty() || deepest(best, ranks) > 3) {
+        Work little{kLayerWork};
+        std::vector<PackedTree> other;
+        if (static_cast<std::int64_t>(edges.size()) * ranks * static_cast<std::int64_t>(demands.size()) <
+            kLayerWork / 16)
+            other =
+                Packer(ranks, edges, capacity, little).pack_by_layers(demands, kLayerWork - kLayerWork / 8);
+        if (other.empty() && best.empty()) other = Packer(ranks, edges, capacity, work).pack(demands);
+        if (best.empty() || (!other.empty() && deepest(other, ranks) < deepest(best, ranks)))
+            best = std::move(other);
+    }
+    if (most_depth > 0 && deepest(best, ranks) > most_depth) return {};
+    return best;
+}
 
 }  // namespace
 
@@ -275,19 +348,7 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});
     const std::vector<std::int64_t> capacity = scaled(edges, best_u);
-    // Finer shares of the same forest leave more choice.
-    for (const std::int64_t finer : {1, 2, 3, 4, 8}) {
-        if (finer > 1 && forest.per_root * finer > std::max<std::int64_t>(options.most_per_root, 1)) break;
-        std::vector<std::int64_t> fine = capacity;
-        for (std::int64_t& amount : fine) amount *= finer;
-        std::vector<RootDemand> wanted = demands;
-        for (RootDemand& demand : wanted) demand.trees *= finer;
-        forest.trees = layered_trees(ranks, edges, fine, wanted, options.most_depth);
-        if (forest.trees.empty()) continue;
-        forest.per_root *= finer;
-        return forest;
-    }
-    forest.trees = Packer(ranks, edges, capacity, work).pack(demands);
+    forest.trees = pack_shallow(ranks, edges, capacity, demands, options.most_depth, work);
     return forest;
 }
 
@@ -310,9 +371,8 @@ std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges
                                    const std::vector<std::int64_t>& capacity,
                                    const std::vector<RootDemand>& demands, std::int64_t work) {
     if (!trees_fit(ranks, edges, capacity, demands)) return {};
-    if (auto shallow = layered_trees(ranks, edges, capacity, demands); !shallow.empty()) return shallow;
     Work left{work};
-    return Packer(ranks, edges, capacity, left).pack(demands);
+    return pack_shallow(ranks, edges, capacity, demands, 0, left);
 }
 
 }  // namespace baton::synth
