@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/rate_division.hpp>
 #include <baton/synth/symmetric_forest.hpp>
 #include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
@@ -19,33 +20,41 @@ namespace {
 using ir::Buffer;
 using Kind = ir::CollectiveKind;
 
-constexpr int kShifts = 24;  // attempts at a better division of shared links
+constexpr int kShifts = 24;       // attempts at a better division of shared links
+constexpr double kNear = 1.0005;  // a division this close to what cuts allow needs no better one
 
-// The division of shared links whose forest is best, and that forest.
-Forest best_forest(RankGraph& graph, bool turned, const std::vector<int>& roots,
-                   const ForestOptions& options) {
+// A division of shared links whose forest is near `optimum`, the time that cuts of the machine allow; else
+// the best found: an even one, the linear program's, and where that takes too long, shifts of weight.
+std::vector<RankEdge> divide(RankGraph& graph, bool turned, const std::vector<int>& roots, double optimum) {
+    const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
+    if (graph.edges().empty()) return {};
     std::vector<double> weights(graph.edges().size(), 1), best_weights = weights;
-    double best = 0;
-    const int attempts = weights.empty() ? 0 : kShifts;  // one rank alone has no pairs
-    for (int attempt = 0; attempt < attempts; ++attempt) {
-        graph.share(weights);
-        std::vector<char> source_side;
-        const std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();
-        const double time = forest_optimum(graph.ranks(), edges, roots, &source_side);
-        if (attempt == 0 || time < best * (1 - 1e-9)) {
-            best = time;
-            best_weights = weights;
-        }
+    std::vector<char> source_side;
+    double best = forest_optimum(graph.ranks(), edges(), roots, &source_side);
+    if (best <= optimum * kNear) return edges();
+    const std::vector<RankEdge> even = edges();
+    const RateDivision division = divide_rates(graph.ranks(), even, graph.uses(), graph.capacities(), roots);
+    if (division.solved) {
+        if (division.seconds_per_byte >= best * (1 - 1e-6)) return even;
+        std::vector<RankEdge> divided = even;
+        for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
+        return divided;
+    }
+    for (int attempt = 1; attempt < kShifts; ++attempt) {
         // Pairs that do not cross the binding cut give way.
-        for (std::size_t e = 0; e < edges.size(); ++e) {
-            const bool crosses = source_side[at(edges[e].from)] && !source_side[at(edges[e].to)];
-            if (crosses) weights[e] *= 1.25;
+        for (std::size_t e = 0; e < even.size(); ++e) {
+            if (source_side[at(even[e].from)] && !source_side[at(even[e].to)]) weights[e] *= 1.25;
         }
         const double largest = *std::max_element(weights.begin(), weights.end());
         for (double& weight : weights) weight = std::max(weight / largest, 1e-3);
+        graph.share(weights);
+        const double time = forest_optimum(graph.ranks(), edges(), roots, &source_side);
+        if (time >= best * (1 - 1e-9)) continue;
+        best = time;
+        best_weights = weights;
     }
     graph.share(best_weights);
-    return pack_forest(graph.ranks(), turned ? graph.turned() : graph.edges(), roots, options);
+    return edges();
 }
 
 // The trees of one phase, the best way that serves it.
@@ -65,23 +74,26 @@ public:
         if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-        return best_forest(graph, turned, roots_, options_);
+        return pack_forest(graph.ranks(), divide(graph, turned, roots_, optimum(turned)), roots_, options_);
     }
 
 private:
+    // Seconds per byte of every root that cuts allow.
+    double optimum(bool turned) const {
+        ir::Collective phase = collective_;
+        phase.kind = rooted_ ? (turned ? Kind::reduce : Kind::broadcast)
+                             : (turned ? Kind::reduce_scatter : Kind::all_gather);
+        return tree_optimum(topology_, phase).seconds_per_byte.value();
+    }
     std::optional<Forest> by_symmetry(bool turned) const {
         if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
             return std::nullopt;
-        ir::Collective phase = collective_;
-        phase.kind = turned ? Kind::reduce_scatter : Kind::all_gather;
-        const TreeOptimum optimum = tree_optimum(topology_, phase);
         SymmetryOptions options;
         options.turned = turned;
         options.most_per_root = options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         const topologies::Routes routes(topology_, policy_, seed_);
-        return symmetric_forest(topology_, routes, collective_.ranks, optimum.seconds_per_byte.value(),
-                                options);
+        return symmetric_forest(topology_, routes, collective_.ranks, optimum(turned), options);
     }
 
     const topologies::Topology& topology_;
