@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,41 +21,54 @@ namespace {
 using ir::Buffer;
 using Kind = ir::CollectiveKind;
 
-constexpr int kShifts = 24;       // attempts at a better division of shared links
-constexpr double kNear = 1.0005;  // a division this close to what cuts allow needs no better one
+constexpr int kShifts = 24;                 // attempts at a better division of shared links
+constexpr std::size_t kMostDivided = 4000;  // pairs of ranks for which the linear program is solved
+constexpr double kWorthDepth = 0.004;       // gain in time for which deeper trees are taken
 
-// A division of shared links whose forest is near `optimum`, the time that cuts of the machine allow; else
-// the best found: an even one, the linear program's, and where that takes too long, shifts of weight.
-std::vector<RankEdge> divide(RankGraph& graph, bool turned, const std::vector<int>& roots, double optimum) {
+// The better of forests on an even division of shared links and, where that is not at `optimum` (what cuts of
+// the machine allow), on the linear program's; where that takes too long, on shifts of weight towards binding
+// cuts.
+Forest divided_forest(RankGraph& graph, bool turned, const std::vector<int>& roots, double optimum,
+                      const ForestOptions& options) {
     const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
-    if (graph.edges().empty()) return {};
-    std::vector<double> weights(graph.edges().size(), 1), best_weights = weights;
-    std::vector<char> source_side;
-    double best = forest_optimum(graph.ranks(), edges(), roots, &source_side);
-    if (best <= optimum * kNear) return edges();
     const std::vector<RankEdge> even = edges();
-    const RateDivision division = divide_rates(graph.ranks(), even, graph.uses(), graph.capacities(), roots);
+    Forest best = pack_forest(graph.ranks(), even, roots, options);
+    if (even.empty() || best.seconds_per_byte <= optimum * (1 + options.tolerance)) return best;
+    const auto keep_better = [&](Forest other) {
+        // Deeper trees must be worth it.
+        const bool faster = other.seconds_per_byte < best.seconds_per_byte * (1 - 1e-6);
+        const bool much = other.seconds_per_byte < best.seconds_per_byte * (1 - kWorthDepth);
+        if (much || (faster && depth_of(other) <= depth_of(best))) best = std::move(other);
+    };
+    RateDivision division;
+    if (even.size() <= kMostDivided)
+        division = divide_rates(graph.ranks(), even, graph.uses(), graph.capacities(), roots);
     if (division.solved) {
-        if (division.seconds_per_byte >= best * (1 - 1e-6)) return even;
         std::vector<RankEdge> divided = even;
         for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
-        return divided;
+        keep_better(pack_forest(graph.ranks(), divided, roots, options));
+        return best;
     }
-    for (int attempt = 1; attempt < kShifts; ++attempt) {
+    std::vector<double> weights(even.size(), 1), best_weights = weights;
+    double least = INFINITY;
+    for (int attempt = 0; attempt < kShifts; ++attempt) {
+        graph.share(weights);
+        std::vector<char> source_side;
+        const double time = forest_optimum(graph.ranks(), edges(), roots, &source_side);
+        if (time < least * (1 - 1e-9)) {
+            least = time;
+            best_weights = weights;
+        }
         // Pairs that do not cross the binding cut give way.
         for (std::size_t e = 0; e < even.size(); ++e) {
             if (source_side[at(even[e].from)] && !source_side[at(even[e].to)]) weights[e] *= 1.25;
         }
         const double largest = *std::max_element(weights.begin(), weights.end());
         for (double& weight : weights) weight = std::max(weight / largest, 1e-3);
-        graph.share(weights);
-        const double time = forest_optimum(graph.ranks(), edges(), roots, &source_side);
-        if (time >= best * (1 - 1e-9)) continue;
-        best = time;
-        best_weights = weights;
     }
     graph.share(best_weights);
-    return edges();
+    keep_better(pack_forest(graph.ranks(), edges(), roots, options));
+    return best;
 }
 
 // The trees of one phase, the best way that serves it.
@@ -74,7 +88,7 @@ public:
         if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-        return pack_forest(graph.ranks(), divide(graph, turned, roots_, optimum(turned)), roots_, options_);
+        return divided_forest(graph, turned, roots_, optimum(turned), options_);
     }
 
 private:
@@ -90,7 +104,9 @@ private:
             return std::nullopt;
         SymmetryOptions options;
         options.turned = turned;
-        options.most_per_root = options_.most_per_root;
+        // Shifted trees are few, however fine their shares.
+        options.most_per_root =
+            options_.most_per_root > 1 ? std::max<std::int64_t>(1024, options_.most_per_root) : 1;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         const topologies::Routes routes(topology_, policy_, seed_);
         return symmetric_forest(topology_, routes, collective_.ranks, optimum(turned), options);
