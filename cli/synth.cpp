@@ -63,6 +63,8 @@ public:
         app.add_option("--size", size_, "look at one size only, instead of --sizes");
         app.add_option("--tiles", tiles_, "parts that every chunk is cut into; 0 (default): chosen per size");
         app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
+        app.add_option("--trees", trees_, "forest: exactly so many trees per root; 0 (default): chosen");
+        app.add_option("--max-depth", max_depth_, "forest: hops of the deepest tree; 0 (default): no bound");
         app.add_option("--budget", budget_, "seconds for simulation")->capture_default_str();
         app.add_option("-o,--output", output_,
                        "write the algorithm (JSON, or CBOR for .cbor); where several win, say which --size");
@@ -88,7 +90,8 @@ private:
 
     std::string topology_, algorithm_ = "auto", size_, policy_ = "spread", output_, plans_;
     CollectiveOptions options_;
-    int tiles_ = 0;
+    int tiles_ = 0, max_depth_ = 0;
+    std::int64_t trees_ = 0;
     double budget_ = 120;
     bool explain_ = false;
     topologies::Topology machine_;
@@ -101,6 +104,10 @@ synth::Synthesis SynthCommand::synthesize() const {
     std::sort(options.sizes.begin(), options.sizes.end());
     options.sizes.erase(std::unique(options.sizes.begin(), options.sizes.end()), options.sizes.end());
     options.tiles = tiles_;
+    if (trees_ < 0 || trees_ > 1024) throw input_error("the number of trees must be 0 to 1024", "--trees");
+    if (max_depth_ < 0) throw input_error("the depth must not be negative", "--max-depth");
+    options.trees = trees_;
+    options.most_depth = max_depth_;
     const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
     options.policy = policy.policy;
     options.seed = policy.seed;
@@ -237,6 +244,8 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
     std::string line = "baton synth " + shell_word(topology_) + options_.as_typed();
     if (algorithm_ != "auto") line += " --algorithm " + shell_word(algorithm_);
     if (policy_ != "spread") line += " --policy " + shell_word(policy_);
+    if (trees_ != 0) line += fmt::format(" --trees {}", trees_);
+    if (max_depth_ != 0) line += fmt::format(" --max-depth {}", max_depth_);
     if (tiles_ != 0) line += fmt::format(" --tiles {}", tiles_);
     return line + fmt::format(" --size {} -o {}", to_string(result.choices.back().size), kind);
 }

@@ -128,14 +128,21 @@ private:
     // One tree per root (few steps, shallow) and as many as it takes (full rate).
     void packed_trees() {
         std::int64_t before = 0;
-        for (const std::int64_t most : {std::int64_t{1}, kMostTrees}) {
+        std::vector<TreeLimits> attempts;
+        if (options_.trees > 0)
+            attempts = {TreeLimits(options_.trees, true, options_.most_depth)};
+        else
+            attempts = {TreeLimits(1, false, options_.most_depth),
+                        TreeLimits(kMostTrees, false, options_.most_depth)};
+        for (const TreeLimits& limits : attempts) {
             try {
-                ForestAlgorithm made = forest(topology_, collective_, most, options_.policy, options_.seed);
+                ForestAlgorithm made = forest(topology_, collective_, limits, options_.policy, options_.seed);
                 if (made.trees_per_root == before) continue;
                 before = made.trees_per_root;
-                add("forest",
-                    fmt::format("{} tree{} per root, depth {}", before, before == 1 ? "" : "s", made.depth),
-                    std::move(made.algorithm));
+                std::string variant =
+                    fmt::format("{} tree{} per root, depth {}", before, before == 1 ? "" : "s", made.depth);
+                if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
+                add("forest", variant, std::move(made.algorithm));
             } catch (const Error& error) {
                 if (error.kind() != ErrorKind::input) throw;
                 list_.refusals.push_back({"forest", error.message()});

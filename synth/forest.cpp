@@ -74,10 +74,12 @@ Forest divided_forest(RankGraph& graph, bool turned, const std::vector<int>& roo
 // The trees of one phase, the best way that serves it.
 class Phases {
 public:
-    Phases(const topologies::Topology& topology, const ir::Collective& collective, std::int64_t most_trees,
+    Phases(const topologies::Topology& topology, const ir::Collective& collective, const TreeLimits& limits,
            topologies::RoutePolicy policy, std::uint64_t seed)
         : topology_(topology), collective_(collective), policy_(policy), seed_(seed) {
-        options_.most_per_root = most_trees;
+        options_.most_per_root = limits.most_trees;
+        options_.exact_count = limits.exactly;
+        options_.most_depth = limits.most_depth;
         rooted_ = ir::has_root(collective.kind);
         for (int rank = 0; rank < collective.ranks; ++rank) {
             if (!rooted_ || rank == collective.root) roots_.push_back(rank);
@@ -88,7 +90,10 @@ public:
         if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-        return divided_forest(graph, turned, roots_, optimum(turned), options_);
+        const double least = optimum(turned);
+        Forest forest = divided_forest(graph, turned, roots_, least, options_);
+        forest.optimum = least;
+        return forest;
     }
 
 private:
@@ -104,9 +109,12 @@ private:
             return std::nullopt;
         SymmetryOptions options;
         options.turned = turned;
+        options.exact_count = options_.exact_count;
+        options.most_depth = options_.most_depth;
         // Shifted trees are few, however fine their shares.
-        options.most_per_root =
-            options_.most_per_root > 1 ? std::max<std::int64_t>(1024, options_.most_per_root) : 1;
+        options.most_per_root = options_.most_per_root > 1 && !options_.exact_count
+                                    ? std::max<std::int64_t>(1024, options_.most_per_root)
+                                    : options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         const topologies::Routes routes(topology_, policy_, seed_);
         return symmetric_forest(topology_, routes, collective_.ranks, optimum(turned), options);
@@ -129,13 +137,13 @@ bool forest_serves(Kind kind) {
 }
 
 ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collective& collective,
-                       std::int64_t most_trees, topologies::RoutePolicy policy, std::uint64_t seed) {
+                       const TreeLimits& limits, topologies::RoutePolicy policy, std::uint64_t seed) {
     if (!forest_serves(collective.kind))
         throw input_error(fmt::format("forest is not made for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
     const bool in = collective.kind != Kind::broadcast && collective.kind != Kind::all_gather;
     const bool out = collective.kind != Kind::reduce && collective.kind != Kind::reduce_scatter;
-    const Phases phases(topology, collective, most_trees, policy, seed);
+    const Phases phases(topology, collective, limits, policy, seed);
     Forest in_forest, out_forest;
     std::vector<const Forest*> used;
     if (in) used.push_back(&(in_forest = phases.make(true)));
@@ -144,6 +152,8 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     for (const Forest* forest : used) {
         made.trees_per_root = std::max(made.trees_per_root, forest->per_root);
         made.depth = std::max(made.depth, depth_of(*forest));
+        if (forest->optimum > 0)
+            made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);
     }
     made.algorithm = tree_schedule(collective, in ? &in_forest : nullptr, out ? &out_forest : nullptr);
     made.algorithm.name = fmt::format("forest {}", ir::to_string(collective.kind));

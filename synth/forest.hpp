@@ -9,21 +9,35 @@
 
 namespace baton::synth {
 
+/// What the trees may look like.
+struct TreeLimits {
+    /// At most (or exactly) this many trees per root.
+    TreeLimits(std::int64_t trees, bool exact = false, int depth = 0)  // NOLINT: implicit on purpose
+        : most_trees(trees), exactly(exact), most_depth(depth) {}
+    std::int64_t most_trees;
+    bool exactly;
+    int most_depth;  ///< hops of the deepest tree, 0: no bound; throughput gives way to it
+};
+
 /// A forest as an Algorithm, and how good it is on its rates.
 struct ForestAlgorithm {
     ir::Algorithm algorithm;
     std::int64_t trees_per_root = 0;  ///< the larger of both phases of an all_reduce
     int depth = 0;                    ///< hops of the deepest tree
+    double loss = 0;                  ///< time on links above what the best cuts allow: 0.01 is 1%
 };
 
 /// broadcast and all_gather: trees out of the roots; reduce and reduce_scatter: the same on the reversed
 /// machine, run backwards; all_reduce: reduce_scatter, then all_gather. Shares of trees are weights of
-/// chunks. One group of all ranks only. Rates of pairs of ranks come from `RankGraph`; while the packing is
-/// behind the best cut of the machine, rates are shifted a few times towards the pairs across the binding cut
-/// and the best division is kept. `most_trees`: largest number of trees per root (1 gives the fewest steps).
-/// Throws an input error with the reason when the case is not served.
+/// chunks. One group of all ranks only. The optimum is that of `tree_optimum`, exact. Machines that look the
+/// same from every rank get one root's trees, shifted (`symmetric_forest`). Elsewhere trees are packed on
+/// pairs of ranks
+/// (`pack_forest`): with shared links divided evenly and, where that is slower than the optimum, by
+/// `divide_rates`. The least number of trees is taken that is within 0.1% of the best, else the best number
+/// up to the limit (limits above one may be exceeded, up to 1024, by shifted trees, which are few however
+/// fine their shares). Throws an input error with the reason when the case is not served.
 ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collective& collective,
-                       std::int64_t most_trees,
+                       const TreeLimits& limits,
                        topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
                        std::uint64_t seed = 0);
 

@@ -24,7 +24,7 @@ constexpr std::size_t kProbes = 5;                   // sizes at which all candi
 constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
 constexpr std::int64_t kLeastTile =
     4096;  // bytes; smaller messages cost more than they gain on any real machine
-constexpr double kWorthMoreTiles = 0.99;  // more tiles must save a hundredth
+constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time
 
 // One candidate on the machine, with everything simulated so far.
 class Entrant {

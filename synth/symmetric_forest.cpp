@@ -90,11 +90,12 @@ struct Row {
 
 class SymmetricPacking {
 public:
-    SymmetricPacking(const Topology& topology, const Routes& routes, int ranks, bool turned)
+    SymmetricPacking(const Topology& topology, const Routes& routes, int ranks, bool turned, int most_depth)
         : topology_(topology),
           routes_(routes),
           ranks_(ranks),
           turned_(turned),
+          most_depth_(most_depth),
           hosts_(topology.rank_hosts()) {}
 
     // Whether the machine can be read so; `thin`: one shift per other host.
@@ -113,7 +114,8 @@ public:
         reset_levels();
         for (int attempt = 0; attempt < raises; ++attempt) {
             const int before = served_;
-            if (flow(k, seconds)) return true;
+            if (flow(k, seconds))
+                return most_depth_ == 0 || *std::max_element(level_.begin(), level_.end()) <= most_depth_;
             if (attempt > 1 && served_ <= before) return false;
         }
         return false;
@@ -132,6 +134,7 @@ private:
     const Routes& routes_;
     int ranks_;
     bool turned_;
+    int most_depth_;
     std::vector<int> hosts_;
     Shifts group_{{1}};
     std::vector<int> shifts_;
@@ -379,7 +382,7 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
 std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& routes, int ranks,
                                        double optimum, const SymmetryOptions& options) {
     if (ranks < 2 || optimum <= 0) return std::nullopt;
-    SymmetricPacking packing(topology, routes, ranks, options.turned);
+    SymmetricPacking packing(topology, routes, ranks, options.turned, options.most_depth);
     for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
         for (const bool thin : {true, false}) {
             if (!packing.read(radix, thin)) continue;

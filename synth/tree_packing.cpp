@@ -319,7 +319,7 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     forest.optimum = forest_optimum(ranks, edges, roots);
     Feasibility fits(ranks, edges, roots, work);
     double best_time = INFINITY, best_u = 0;
-    for (std::int64_t k = 1; k <= options.most_per_root; ++k) {
+    for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root; ++k) {
         // U in seconds: trees that an edge of rate r carries are floor(U r).
         const double kd = static_cast<double>(k);
         double low = forest.optimum * kd * (1 - 1e-9), high = best_time * kd;
@@ -347,8 +347,16 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     forest.seconds_per_byte = best_time;
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});
-    const std::vector<std::int64_t> capacity = scaled(edges, best_u);
-    forest.trees = pack_shallow(ranks, edges, capacity, demands, options.most_depth, work);
+    forest.trees = pack_shallow(ranks, edges, scaled(edges, best_u), demands, options.most_depth, work);
+    constexpr double kSlower = 1.02, kSlowest = 1e4;
+    for (double slower = kSlower; forest.trees.empty() && slower < kSlowest; slower *= kSlower) {
+        forest.trees =
+            layered_trees(ranks, edges, scaled(edges, best_u * slower), demands, options.most_depth);
+        forest.seconds_per_byte = best_time * slower;
+    }
+    if (forest.trees.empty())
+        throw input_error(fmt::format("no trees of at most {} hops were found", options.most_depth), {},
+                          "allow deeper trees");
     return forest;
 }
 

@@ -29,8 +29,9 @@ struct Forest {
 struct ForestOptions {
     std::int64_t most_per_root = 64;  ///< largest k that is tried
     double tolerance =
-        0.001;           ///< the smallest k is taken whose time is this close to the optimum, else the best
-    int most_depth = 0;  ///< bound on the depth of trees, 0: none
+        0.001;  ///< the smallest k is taken whose time is this close to the optimum, else the best
+    bool exact_count = false;         ///< k = most_per_root, whatever its time
+    int most_depth = 0;               ///< bound on the depth of trees, 0: none
     std::int64_t work = 400'000'000;  ///< arcs times flows; an input error when it does not suffice
 };
 
@@ -41,7 +42,8 @@ struct ForestOptions {
 /// are then grown one batch after another; an edge is taken with the largest multiplicity that leaves room
 /// for all others, one maximum flow per probe, and no choice is ever taken back (as in throughput-optimal
 /// tree packing, arXiv 2402.06787). Edges are tried breadth first, short latencies first, so that trees stay
-/// shallow. REQUIRES: every vertex can be reached from every root.
+/// shallow. Where `most_depth` is exceeded at the best time, time gives way; an input error when no trees are
+/// that shallow. REQUIRES: every vertex can be reached from every root.
 Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
                    const ForestOptions& options = {});
 
