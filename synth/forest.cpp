@@ -11,9 +11,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace baton::synth {
 namespace {
@@ -25,10 +28,27 @@ constexpr int kShifts = 24;                 // attempts at a better division of 
 constexpr std::size_t kMostDivided = 4000;  // pairs of ranks for which the linear program is solved
 constexpr double kWorthDepth = 0.004;       // gain in time for which deeper trees are taken
 
+// Offers the forest that uses other ways than the default routes too.
+void detoured(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
+              std::uint64_t seed, bool turned, const std::vector<int>& roots, const ForestOptions& options,
+              const std::function<void(Forest)>& keep_better) {
+    const std::size_t before = graph.edges().size();
+    graph.add_detours(topology, policy, seed, kMostDivided);
+    if (graph.edges().size() == before) return;
+    std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();
+    const RateDivision division = divide_rates(graph.ranks(), edges, graph.uses(), graph.capacities(), roots);
+    if (!division.solved) return;
+    for (std::size_t e = 0; e < edges.size(); ++e) edges[e].rate = division.rates[e];
+    Forest forest = pack_forest(graph.ranks(), edges, roots, options);
+    choose_ways(forest, edges);
+    keep_better(std::move(forest));
+}
+
 // The better of forests on an even division of shared links and, where that is not at `optimum` (what cuts of
 // the machine allow), on the linear program's; where that takes too long, on shifts of weight towards binding
 // cuts.
-Forest divided_forest(RankGraph& graph, bool turned, const std::vector<int>& roots, double optimum,
+Forest divided_forest(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
+                      std::uint64_t seed, bool turned, const std::vector<int>& roots, double optimum,
                       const ForestOptions& options) {
     const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
     const std::vector<RankEdge> even = edges();
@@ -47,6 +67,8 @@ Forest divided_forest(RankGraph& graph, bool turned, const std::vector<int>& roo
         std::vector<RankEdge> divided = even;
         for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
         keep_better(pack_forest(graph.ranks(), divided, roots, options));
+        if (best.seconds_per_byte > optimum * (1 + kWorthDepth))
+            detoured(graph, topology, policy, seed, turned, roots, options, keep_better);
         return best;
     }
     std::vector<double> weights(even.size(), 1), best_weights = weights;
@@ -86,13 +108,16 @@ public:
         }
     }
 
-    Forest make(bool turned) const {
+    /// Routes of numbered ways, over all forests made so far.
+    const std::map<std::tuple<int, int, int>, std::string>& ways() const { return ways_; }
+    Forest make(bool turned) {
         if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
         const double least = optimum(turned);
-        Forest forest = divided_forest(graph, turned, roots_, least, options_);
+        Forest forest = divided_forest(graph, topology_, policy_, seed_, turned, roots_, least, options_);
         forest.optimum = least;
+        for (const auto& [way, route] : graph.ways()) ways_[way] = route;
         return forest;
     }
 
@@ -127,7 +152,30 @@ private:
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;
+    std::map<std::tuple<int, int, int>, std::string> ways_;
 };
+
+// Steps on a numbered way get its route; their channels keep the ways of a pair apart.
+void pin_ways(ir::Algorithm& algorithm, const std::map<std::tuple<int, int, int>, std::string>& ways,
+              const topologies::Topology& topology) {
+    if (ways.empty()) return;
+    std::vector<ir::Step> steps = ir::expand(algorithm);
+    std::map<std::string, int> vias;
+    for (ir::Step& step : steps) {
+        if (!step.crosses() || step.channel < 0) continue;
+        const std::string& route = ways.at({step.src_rank, step.dst_rank, step.channel});
+        const auto [place, fresh] = vias.emplace(route, static_cast<int>(algorithm.vias.size()));
+        if (fresh) algorithm.vias.push_back(route);
+        step.via = place->second;
+        ++step.channel;  // channel 0 is what lowering gives the default route
+    }
+    if (vias.empty()) return;
+    algorithm.topology_name = topology.name;
+    algorithm.topology_hash = topology.hash();
+    algorithm.over_positions = false;
+    algorithm.body = {
+        {ir::ExplicitSteps{std::make_shared<const std::vector<ir::Step>>(std::move(steps))}, 0}};
+}
 
 }  // namespace
 
@@ -143,7 +191,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
     const bool in = collective.kind != Kind::broadcast && collective.kind != Kind::all_gather;
     const bool out = collective.kind != Kind::reduce && collective.kind != Kind::reduce_scatter;
-    const Phases phases(topology, collective, limits, policy, seed);
+    Phases phases(topology, collective, limits, policy, seed);
     Forest in_forest, out_forest;
     std::vector<const Forest*> used;
     if (in) used.push_back(&(in_forest = phases.make(true)));
@@ -156,6 +204,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
             made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);
     }
     made.algorithm = tree_schedule(collective, in ? &in_forest : nullptr, out ? &out_forest : nullptr);
+    pin_ways(made.algorithm, phases.ways(), topology);
     made.algorithm.name = fmt::format("forest {}", ir::to_string(collective.kind));
     return made;
 }

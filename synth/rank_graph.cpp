@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace baton::synth {
 namespace {
@@ -74,6 +75,101 @@ RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolic
         }
     }
     share(std::vector<double>(edges_.size(), 1));
+}
+
+namespace {
+
+// A path in growth: where it is, where it has been, and its name.
+struct Detour {
+    int node;
+    std::vector<int> been;
+    std::string name;
+};
+
+// Names of the next hops out of a node: a neighbor where all links to it are equally long, else single links.
+std::vector<std::pair<int, std::string>> next_hops(const Topology& topology, const std::vector<int>& out) {
+    std::map<int, std::vector<int>> by_head;
+    for (const int link : out) by_head[topology.links[at(link)].to].push_back(link);
+    std::vector<std::pair<int, std::string>> hops;
+    for (const auto& [head, links] : by_head) {
+        const bool alike = std::all_of(links.begin(), links.end(), [&](int link) {
+            return topology.links[at(link)].latency == topology.links[at(links[0])].latency;
+        });
+        if (alike) {
+            hops.push_back({head, topology.nodes[at(head)].id});
+        } else {
+            for (const int link : links) hops.push_back({head, topology.links[at(link)].id});
+        }
+    }
+    return hops;
+}
+
+}  // namespace
+
+void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy policy, std::uint64_t seed,
+                            std::size_t most) {
+    constexpr std::size_t kMostHops = 6, kMostPaths = 4000;
+    constexpr int kMostOfPair = 6;
+    const Routes routes(topology, policy, seed);
+    std::vector<std::vector<int>> out(topology.nodes.size()), limits_of(topology.links.size());
+    for (std::size_t l = 0; l < topology.links.size(); ++l)
+        out[at(topology.links[l].from)].push_back(static_cast<int>(l));
+    for (std::size_t l = 0; l < topology.limits.size(); ++l) {
+        for (const int link : topology.limits[l].links)
+            limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
+    }
+    std::vector<int> rank_of(topology.nodes.size(), -1);
+    for (int rank = 0; rank < ranks_; ++rank) rank_of[at(topology.rank_nodes[at(rank)])] = rank;
+    std::set<std::pair<int, int>> direct;
+    for (const RankEdge& edge : edges_) direct.insert({edge.from, edge.to});
+    for (int a = 0; a < ranks_; ++a) {
+        std::map<int, std::set<std::vector<int>>> found;  // receiver -> links of its ways
+        std::map<int, int> count;
+        std::vector<Detour> queue = {{topology.rank_nodes[at(a)], {topology.rank_nodes[at(a)]}, ""}};
+        for (std::size_t q = 0; q < queue.size() && edges_.size() < most; ++q) {
+            const Detour here = queue[q];
+            for (const auto& [next, name] : next_hops(topology, out[at(here.node)])) {
+                if (std::find(here.been.begin(), here.been.end(), next) != here.been.end()) continue;
+                const std::string path = here.name.empty() ? name : here.name + "/" + name;
+                const int b = rank_of[at(next)];
+                if (b < 0) {
+                    if (topology.nodes[at(next)].type == topologies::NodeType::gpu ||
+                        here.been.size() >= kMostHops || queue.size() >= kMostPaths)
+                        continue;
+                    Detour further{next, here.been, path};
+                    further.been.push_back(next);
+                    queue.push_back(std::move(further));
+                    continue;
+                }
+                if (count[b] >= kMostOfPair || edges_.size() >= most) continue;
+                topologies::Route route;
+                try {
+                    route = routes.via(a, b, path);
+                } catch (const Error&) {
+                    continue;  // a node on the way does not forward so
+                }
+                const auto links_of = [](const topologies::Route& way) {
+                    std::vector<int> links;
+                    for (const topologies::LinkShare& use : way.links) links.push_back(use.link);
+                    std::sort(links.begin(), links.end());
+                    return links;
+                };
+                if (direct.count({a, b}) != 0) found[b].insert(links_of(routes.between(a, b)));
+                if (!found[b].insert(links_of(route)).second) continue;
+                std::map<int, double> shares;
+                for (const topologies::LinkShare& use : route.links) {
+                    shares[use.link] += use.share;
+                    for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
+                }
+                std::vector<topologies::LinkShare> uses;
+                for (const auto& [resource, share] : shares) uses.push_back({resource, share});
+                const int number = count[b]++;
+                ways_[{a, b, number}] = path;
+                edges_.push_back({a, b, 0, route.latency, number});
+                uses_.push_back(std::move(uses));
+            }
+        }
+    }
 }
 
 // Progressive filling: all rates rise in proportion to their weights until a resource is full; its edges then

@@ -5,6 +5,9 @@
 #include <baton/topologies/topology.hpp>
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 namespace baton::synth {
@@ -14,6 +17,7 @@ struct RankEdge {
     int from = -1, to = -1;
     double rate = 0;
     Time latency{};
+    int way = -1;  ///< -1: the default route; else the number of a detour of the pair, see `RankGraph::ways`
 };
 
 /// Pairs of ranks with rates that all links and joint limits can carry at once. Links shared by several pairs
@@ -34,6 +38,13 @@ public:
     const std::vector<double>& capacities() const { return capacity_; }
     /// Divides shared links anew; `weights` has one positive number per edge.
     void share(const std::vector<double>& weights);
+    /// Adds other ways between ranks than their default routes: paths of up to six links over nodes that
+    /// forward, shortest first, up to six for a pair and `most` edges in all. They have no rate until `share`
+    /// or the caller gives them one. Same topology, policy and seed as the constructor's.
+    void add_detours(const topologies::Topology& topology, topologies::RoutePolicy policy, std::uint64_t seed,
+                     std::size_t most);
+    /// The detours by sender, receiver and number: routes as `via` of a step names them.
+    const std::map<std::tuple<int, int, int>, std::string>& ways() const { return ways_; }
     /// True when every rank reaches every other over these edges.
     bool connected() const;
     /// All edges turned round.
@@ -45,6 +56,7 @@ private:
     std::vector<std::vector<topologies::LinkShare>>
         uses_;                      // per edge: resources (links, then limits) and shares
     std::vector<double> capacity_;  // per resource
+    std::map<std::tuple<int, int, int>, std::string> ways_;
 };
 
 }  // namespace baton::synth

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <memory>
 
 namespace baton::synth {
@@ -381,6 +382,47 @@ std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges
     if (!trees_fit(ranks, edges, capacity, demands)) return {};
     Work left{work};
     return pack_shallow(ranks, edges, capacity, demands, 0, left);
+}
+
+void choose_ways(Forest& forest, const std::vector<RankEdge>& edges) {
+    if (std::none_of(edges.begin(), edges.end(), [](const RankEdge& edge) { return edge.way >= 0; })) return;
+    struct Way {
+        int number;
+        std::int64_t rest;
+    };
+    std::map<std::pair<int, int>, std::vector<Way>> ways;
+    const std::vector<std::int64_t> capacity =
+        scaled(edges, forest.seconds_per_byte * static_cast<double>(forest.per_root));
+    for (std::size_t e = 0; e < edges.size(); ++e)
+        ways[{edges[e].from, edges[e].to}].push_back({edges[e].way, capacity[e]});
+    std::vector<PackedTree> chosen;
+    for (const PackedTree& tree : forest.trees) {
+        for (std::int64_t left = tree.multiplicity; left > 0;) {
+            PackedTree part = tree;
+            std::vector<Way*> taken;
+            std::int64_t amount = left;
+            for (const auto& edge : tree.edges) {
+                std::vector<Way>& list = ways.at(edge);
+                // The first that holds all, default routes before detours; else the one that holds most.
+                Way* best = &list.front();
+                for (Way& way : list) {
+                    if (best->rest >= left) break;
+                    if (way.rest > best->rest) best = &way;
+                }
+                taken.push_back(best);
+                amount = std::min(amount, best->rest);
+            }
+            if (amount <= 0) throw internal_error("the ways between two ranks do not hold their trees");
+            for (Way* way : taken) {
+                way->rest -= amount;
+                part.ways.push_back(way->number);
+            }
+            part.multiplicity = amount;
+            left -= amount;
+            chosen.push_back(std::move(part));
+        }
+    }
+    forest.trees = std::move(chosen);
 }
 
 }  // namespace baton::synth

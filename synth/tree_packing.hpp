@@ -15,6 +15,8 @@ struct PackedTree {
     int root = -1;
     std::int64_t multiplicity = 1;
     std::vector<std::pair<int, int>> edges;
+    /// Empty (default routes), or per edge the number of its way (`RankEdge::way`).
+    std::vector<int> ways = {};
 };
 
 /// `per_root` trees for every root; no edge carries more of them than its share of time allows.
@@ -46,6 +48,11 @@ struct ForestOptions {
 /// that shallow. REQUIRES: every vertex can be reached from every root.
 Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
                    const ForestOptions& options = {});
+
+/// Says for each edge of each tree which of several edges between the same ranks it takes, within their
+/// capacities at the forest's time; trees that no single way holds are divided. Nothing to do where no edge
+/// has a way.
+void choose_ways(Forest& forest, const std::vector<RankEdge>& edges);
 
 /// How many trees one root shall have.
 struct RootDemand {

@@ -54,6 +54,7 @@ struct Hop {
     std::size_t tree;
     int from, to;
     std::int64_t first, count;
+    int way;
 };
 
 // Hops of all trees, level by level.
@@ -66,9 +67,11 @@ std::vector<Hop> hops_of(const Forest& forest, const Classes& classes) {
         const std::int64_t first = classes.index(begin[tree.root]);
         const std::int64_t end = classes.index(begin[tree.root] += tree.multiplicity * unit);
         std::map<int, int> depth = {{tree.root, 0}};
-        for (const auto& [from, to] : tree.edges) {
+        for (std::size_t e = 0; e < tree.edges.size(); ++e) {
+            const auto& [from, to] = tree.edges[e];
             depth[to] = depth[from] + 1;
-            hops.push_back({depth[to], t, from, to, first, end - first});
+            hops.push_back(
+                {depth[to], t, from, to, first, end - first, tree.ways.empty() ? -1 : tree.ways[e]});
         }
     }
     std::stable_sort(hops.begin(), hops.end(), [](const Hop& a, const Hop& b) { return a.depth < b.depth; });
@@ -90,6 +93,7 @@ ir::Algorithm out_trees(const ir::Collective& collective, const Forest& forest, 
     for (const Hop& hop : hops) {
         const int root = forest.trees[hop.tree].root;
         const std::int64_t index = (gather ? root * chunks : 0) + hop.first;
+        builder.channel(hop.way);
         builder.send({hop.from, hop.from == root ? Buffer::input : Buffer::output,
                       hop.from == root ? hop.first : index},
                      {hop.to, Buffer::output, index}, hop.count);

@@ -14,8 +14,9 @@ int depth_of(const Forest& forest);
 /// machine, for reduce, reduce_scatter, all_reduce and gather. Kinds with a root have trees from the root
 /// only, the others from every rank. Shares of trees become weights of chunks; where trees of several roots
 /// or both phases are cut differently, chunks are as fine as all of them need. Scatter-like kinds pass shards
-/// on through scratch, each relay's in one run. REQUIRES: the forests that the kind needs are given, the
-/// others are null.
+/// on through scratch, each relay's in one run. Edges with a way of their own (`PackedTree::ways`) get its
+/// number as their channel (broadcast, all_gather and what is made of them). REQUIRES: the forests that the
+/// kind needs are given, the others are null.
 ir::Algorithm tree_schedule(const ir::Collective& collective, const Forest* in, const Forest* out);
 
 }  // namespace baton::synth

@@ -1,6 +1,7 @@
 // An independent check of packed trees against the machine: nothing here knows how they were made.
 #pragma once
 
+#include <baton/ir/algorithm.hpp>
 #include <baton/synth/tree_packing.hpp>
 #include <baton/topologies/routes.hpp>
 
@@ -61,6 +62,42 @@ inline ForestCheck check_forest_on(const topologies::Topology& topology, const t
         busy(sum, limit.bandwidth.value());
     }
     return check;
+}
+
+/// Seconds on the busiest link or limit per byte of one unit (a shard, or the whole buffer), summed over the
+/// steps of a schedule along their routes.
+inline double busiest_link(const topologies::Topology& topology, const topologies::Routes& routes,
+                           const ir::Algorithm& algorithm) {
+    const ir::Collective& c = algorithm.collective;
+    const auto weight = [&](std::int64_t chunk) {
+        return c.weights.empty() ? 1 : c.weights[static_cast<std::size_t>(chunk % c.chunks)];
+    };
+    double whole = 0;
+    for (std::int64_t chunk = 0; chunk < c.chunks; ++chunk) whole += static_cast<double>(weight(chunk));
+    std::vector<double> load(topology.links.size(), 0);
+    ir::StepCursor cursor = algorithm.steps();
+    for (ir::Step step; cursor.next(step);) {
+        if (!step.crosses()) continue;
+        // Partial results keep the place of their chunk; inputs of gathering kinds start at 0, all are
+        // classes mod chunks.
+        double amount = 0;
+        for (int i = 0; i < step.chunks; ++i) amount += static_cast<double>(weight(step.dst_index + i));
+        const topologies::Route route =
+            step.via >= 0
+                ? routes.via(step.src_rank, step.dst_rank, algorithm.vias[static_cast<std::size_t>(step.via)])
+                : routes.between(step.src_rank, step.dst_rank);
+        for (const topologies::LinkShare& use : route.links)
+            load[static_cast<std::size_t>(use.link)] += use.share * amount / whole;
+    }
+    double busiest = 0;
+    for (std::size_t l = 0; l < load.size(); ++l)
+        busiest = std::max(busiest, load[l] / topology.links[l].capacity().value());
+    for (const topologies::Limit& limit : topology.limits) {
+        double sum = 0;
+        for (const int link : limit.links) sum += load[static_cast<std::size_t>(link)];
+        busiest = std::max(busiest, sum / limit.bandwidth.value());
+    }
+    return busiest;
 }
 
 }  // namespace baton::test

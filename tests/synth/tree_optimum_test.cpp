@@ -138,7 +138,7 @@ TEST_CASE("trees of direct networks are shallow at the optimum") {
 TEST_CASE("no forest beats the cuts of its machine, and shared links are divided well") {
     const int seeds = test::full() ? 300 : 24;
     double sum = 0;
-    int cases = 0, at_optimum = 0;
+    int cases = 0, at_optimum = 0, pinned = 0;
     for (int seed = 0; seed < seeds; ++seed) {
         CAPTURE(seed);
         test::RandomTopologyOptions options;
@@ -149,14 +149,24 @@ TEST_CASE("no forest beats the cuts of its machine, and shared links are divided
                                 ir::CollectiveKind::reduce_scatter, ir::CollectiveKind::reduce}) {
             CAPTURE(ir::to_string(kind));
             if (topology.rank_count() < 2) continue;
-            const auto made =
-                synth::forest(topology, gathering(topology.rank_count(), kind), synth::TreeLimits(64));
+            const ir::Collective c = gathering(topology.rank_count(), kind);
+            const auto made = synth::forest(topology, c, synth::TreeLimits(64));
             CHECK(made.loss > -1e-6);
+            // What the steps put on links along their routes is what the forest promised.
+            const double least = synth::tree_optimum(topology, c).seconds_per_byte.value();
+            const double busiest = test::busiest_link(topology, topologies::Routes(topology), made.algorithm);
+            CHECK(busiest >= least * (1 - 1e-6));
+            if (kind == ir::CollectiveKind::all_gather || kind == ir::CollectiveKind::broadcast)
+                CHECK(busiest <= least * (1 + made.loss) * (1 + 1e-5));
+            pinned += made.algorithm.vias.empty() ? 0 : 1;
             CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
             sum += made.loss;
             ++cases;
             at_optimum += made.loss < 0.01 ? 1 : 0;
         }
     }
+    CHECK(pinned > 0);
+    CHECK(at_optimum * 5 >= cases * 4);
+    CHECK(sum < 0.02 * cases);
     MESSAGE(at_optimum, " of ", cases, " within 1% of the cut, mean loss ", sum / cases);
 }
