@@ -22,6 +22,9 @@ using topologies::Topology;
 constexpr int kFinalists = 4;                        // simulated at every size
 constexpr std::size_t kProbes = 5;                   // sizes at which all candidates are screened
 constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
+constexpr std::int64_t kFewOperations =
+    260'000;                   // up to here a long pipeline may have more tiles than usual:
+constexpr int kDeepTiles = 8;  // so many times the usual most
 constexpr std::int64_t kLeastTile =
     4096;  // bytes; smaller messages cost more than they gain on any real machine
 constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time
@@ -114,7 +117,8 @@ public:
 
 private:
     bool worth_tiling(Bytes size, int tiles) const {
-        return tiles <= options_.most_tiles && size.count / chunks_ / tiles >= kLeastTile &&
+        const bool few = steps_ * tiles <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
+        return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
                steps_ * tiles <= kMostOperations;
     }
 
