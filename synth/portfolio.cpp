@@ -22,9 +22,9 @@ using topologies::Topology;
 constexpr int kFinalists = 4;                        // simulated at every size
 constexpr std::size_t kProbes = 5;                   // sizes at which all candidates are screened
 constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
-constexpr std::int64_t kFewOperations =
-    260'000;                   // up to here a long pipeline may have more tiles than usual:
-constexpr int kDeepTiles = 8;  // so many times the usual most
+// Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
+constexpr std::int64_t kFewOperations = 130'000;
+constexpr int kDeepTiles = 8;
 constexpr std::int64_t kLeastTile =
     4096;  // bytes; smaller messages cost more than they gain on any real machine
 constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time

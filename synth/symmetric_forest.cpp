@@ -2,6 +2,7 @@
 
 #include <baton/base/index.hpp>
 #include <baton/synth/max_flow.hpp>
+#include <baton/synth/tree_schedules.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -377,38 +378,51 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
     return forest;
 }
 
+// The least number of trees that is near the optimum (or the number asked for), at its least time.
+std::optional<Forest> least_time(SymmetricPacking& packing, double optimum, const SymmetryOptions& options) {
+    const bool any = options.exact_count || options.tolerance >= 1;
+    for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root; ++k) {
+        double high = optimum * (1 + (any ? 0.25 : options.tolerance));
+        while (any && high < optimum * 1e3 && !packing.fit(k, high)) high *= 1.25;
+        if (!packing.fit(k, high)) continue;
+        double low = optimum * (1 - 1e-9);
+        if (packing.fit(k, optimum)) {
+            high = optimum;
+        } else {
+            while (high / low > 1 + 1e-7) {
+                const double middle = std::sqrt(high * low);
+                (packing.fit(k, middle) ? high : low) = middle;
+            }
+        }
+        packing.fit(k, high);
+        Forest forest = packing.forest(k);
+        forest.optimum = optimum;
+        return forest;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& routes, int ranks,
                                        double optimum, const SymmetryOptions& options) {
     if (ranks < 2 || optimum <= 0) return std::nullopt;
     SymmetricPacking packing(topology, routes, ranks, options.turned, options.most_depth);
+    // One shift per other host, or all: the faster forest; of two that are about as fast the shallower.
+    constexpr double kAlike = 1.001;
+    std::optional<Forest> best;
     for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
         for (const bool thin : {true, false}) {
             if (!packing.read(radix, thin)) continue;
-            for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root;
-                 ++k) {
-                double high = optimum * (1 + options.tolerance);
-                const bool any = options.exact_count || options.tolerance >= 1;
-                if (any) high = optimum * 1.25;
-                while (any && high < optimum * 1e3 && !packing.fit(k, high)) high *= 1.25;
-                if (!packing.fit(k, high)) continue;
-                // The least time for this k, to a hair.
-                double low = optimum * (1 - 1e-9);
-                if (packing.fit(k, optimum))
-                    high = optimum;
-                else {
-                    while (high / low > 1 + 1e-7) {
-                        const double middle = std::sqrt(high * low);
-                        (packing.fit(k, middle) ? high : low) = middle;
-                    }
-                }
-                packing.fit(k, high);
-                Forest forest = packing.forest(k);
-                forest.optimum = optimum;
-                return forest;
-            }
+            std::optional<Forest> forest = least_time(packing, optimum, options);
+            if (!forest) continue;
+            const bool alike = best && forest->seconds_per_byte < best->seconds_per_byte * kAlike &&
+                               best->seconds_per_byte < forest->seconds_per_byte * kAlike;
+            if (!best || (alike ? depth_of(*forest) < depth_of(*best)
+                                : forest->seconds_per_byte < best->seconds_per_byte))
+                best = std::move(forest);
         }
+        if (best) return best;
     }
     return std::nullopt;
 }
