@@ -14,14 +14,19 @@
 #include <baton/synth/synthesize.hpp>
 #include <baton/topologies/load.hpp>
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace baton::cli {
@@ -123,6 +128,20 @@ std::string table(const Findings& found) {
     return rows.text();
 }
 
+/// What a reader must know to type `baton`: where it is, unless a search of PATH finds it.
+std::string way_to_baton() {
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path == nullptr ? "" : path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        if (access((folder + "/baton").c_str(), X_OK) == 0) return "";
+    }
+    std::error_code ignored;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    if (ignored) return "";
+    const std::string near = self.lexically_proximate(std::filesystem::current_path(ignored)).string();
+    return fmt::format(" (baton is {})", near.starts_with("..") ? self.string() : near);
+}
+
 void print(const Findings& found) {
     const synth::Bound& bound = found.synthesis.bound;
     fmt::print("all_reduce on two DGX H100 hosts: {} ranks, {} links ({})\n\n", found.topology.rank_count(),
@@ -151,14 +170,14 @@ void print(const Findings& found) {
         fmt::print("Ran on the CPU: WRONG, {}\n", found.run.difference);
     }
     fmt::print(
-        "\nTry next:\n"
+        "\nTry next{1}:\n"
         "  baton topo list                      machines to start from, and how to describe your own\n"
         "  baton synth {0} --size 64MiB -o best.json   the best schedule for a size\n"
         "  baton run best.json --backend cpu    run it here on real data, against the reference\n"
         "  baton whatif {0} --fail 'h0/nic0*'   what a broken NIC costs\n"
         "  baton codegen best.json -o best/     source, manifest and, with a CUDA Toolkit, cubins\n"
         "  baton verify examples/algorithms/ring_all_reduce.json --ranks 12   a schedule written by hand\n",
-        kMachine);
+        kMachine, way_to_baton());
 }
 
 void print_json(const Findings& found) {
