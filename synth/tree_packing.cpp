@@ -29,6 +29,11 @@ struct Work {
     }
 };
 
+// Trees that an edge carries; a rate that is a billionth short of a whole tree counts.
+std::int64_t whole_trees(double rate, double u) {
+    return static_cast<std::int64_t>(std::floor(rate * u * (1 + 1e-9) + 1e-9));
+}
+
 // Whether k trees per root fit into integer capacities.
 class Feasibility {
 public:
@@ -52,6 +57,8 @@ public:
                 holder < 0 ? flow_.run(ranks_, v, wanted) : flow_.move(holder, v, wanted);
             if (reached < wanted) {
                 suspect_ = v;
+                inside_.resize(at(ranks_));
+                for (int x = 0; x < ranks_; ++x) inside_[at(x)] = flow_.source_side(x);
                 return false;
             }
             holder = v;
@@ -59,10 +66,37 @@ public:
         return true;
     }
 
+    // After a refusal: the least U at which the set of ranks that fell short lets k trees of each of its
+    // roots out.
+    double least_for_cut(std::int64_t k, double u) const {
+        std::vector<double> rates;
+        for (const RankEdge& edge : edges_) {
+            if (edge.rate > 0 && inside_[at(edge.from)] && !inside_[at(edge.to)]) rates.push_back(edge.rate);
+        }
+        const std::int64_t held =
+            std::count_if(roots_.begin(), roots_.end(), [&](int root) { return inside_[at(root)]; });
+        if (rates.empty() || held == 0) return INFINITY;
+        double sum = 0;
+        for (const double rate : rates) sum += rate;
+        u = std::max(u, static_cast<double>(k * held) / sum * (1 - 1e-12));
+        while (true) {
+            std::int64_t out = 0;
+            double next = INFINITY;
+            for (const double rate : rates) {
+                const std::int64_t whole = whole_trees(rate, u);
+                out += whole;
+                next = std::min(next, static_cast<double>(whole + 1) / rate);
+            }
+            if (out >= k * held) return u;
+            u = next;
+        }
+    }
+
 private:
     int ranks_;
     const std::vector<RankEdge>& edges_;
     const std::vector<int>& roots_;
+    std::vector<char> inside_;
     MaxFlow<std::int64_t> flow_;
     Work& work_;
     int suspect_ = 0;
@@ -70,8 +104,7 @@ private:
 
 std::vector<std::int64_t> scaled(const std::vector<RankEdge>& edges, double u) {
     std::vector<std::int64_t> capacity;
-    for (const RankEdge& edge : edges)
-        capacity.push_back(static_cast<std::int64_t>(std::floor(edge.rate * u * (1 + 1e-9) + 1e-9)));
+    for (const RankEdge& edge : edges) capacity.push_back(whole_trees(edge.rate, u));
     return capacity;
 }
 
@@ -321,30 +354,20 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     Feasibility fits(ranks, edges, roots, work);
     double best_time = INFINITY, best_u = 0;
     for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root; ++k) {
-        // U in seconds: trees that an edge of rate r carries are floor(U r).
+        // U in seconds: trees that an edge of rate r carries are floor(U r). From what all cuts demand
+        // without rounding it rises to what the cuts that fall short demand with it, so it ends at the least.
         const double kd = static_cast<double>(k);
-        double low = forest.optimum * kd * (1 - 1e-9), high = best_time * kd;
-        if (fits(scaled(edges, low * (1 + 2e-6)), k)) {
-            high = low * (1 + 2e-6);
-        } else {
-            if (!std::isfinite(high)) {
-                high = low * 2;
-                while (!fits(scaled(edges, high), k)) high *= 2;
-            } else if (!fits(scaled(edges, high * (1 - 1e-6)), k)) {
-                continue;
-            }
-            while (high / low > 1 + 1e-6) {
-                const double middle = std::sqrt(low * high);
-                (fits(scaled(edges, middle), k) ? high : low) = middle;
-            }
-        }
-        if (high / kd < best_time) {
-            best_time = high / kd;
-            best_u = high;
+        double u = forest.optimum * kd * (1 - 4e-6);
+        while (u < best_time * kd && !fits(scaled(edges, u), k))
+            u = std::max(fits.least_for_cut(k, u), u * (1 + 1e-12));
+        if (u / kd < best_time) {
+            best_time = u / kd;
+            best_u = u;
             forest.per_root = k;
         }
         if (best_time <= forest.optimum * (1 + options.tolerance)) break;
     }
+    if (forest.per_root == 0) throw input_error("the rates between ranks do not connect all of them");
     forest.seconds_per_byte = best_time;
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});

@@ -40,12 +40,12 @@ struct ForestOptions {
 /// k trees from every root over `ranks` vertices such that the busiest edge, at its rate, takes least time.
 ///
 /// With capacities floor(U * rate), k trees per root fit exactly when a source that feeds k units to every
-/// root can send all of them to any one vertex (Edmonds); the least such U is found by bisection per k. Trees
-/// are then grown one batch after another; an edge is taken with the largest multiplicity that leaves room
-/// for all others, one maximum flow per probe, and no choice is ever taken back (as in throughput-optimal
-/// tree packing, arXiv 2402.06787). Edges are tried breadth first, short latencies first, so that trees stay
-/// shallow. Where `most_depth` is exceeded at the best time, time gives way; an input error when no trees are
-/// that shallow. REQUIRES: every vertex can be reached from every root.
+/// root can send all of them to any one vertex (Edmonds); the least such U is found by raising it to what
+/// violated cuts demand. Trees are then grown one batch after another; an edge is taken with the largest
+/// multiplicity that leaves room for all others, one maximum flow per probe, and no choice is ever taken back
+/// (as in throughput-optimal tree packing, arXiv 2402.06787). Edges are tried breadth first, short latencies
+/// first, so that trees stay shallow. Where `most_depth` is exceeded at the best time, time gives way; an
+/// input error when no trees are that shallow. REQUIRES: every vertex can be reached from every root.
 Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
                    const ForestOptions& options = {});
 
