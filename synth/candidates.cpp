@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
+#include <baton/synth/joint.hpp>
 #include <baton/synth/relay.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
@@ -49,6 +50,8 @@ public:
             if (!all && info.name != options_.algorithm) continue;
             if (info.name == "forest")
                 packed_trees();
+            else if (info.name == "joint")
+                joint_trees();
             else if (info.name == "shortest_paths")
                 shortest_path_trees();
             else
@@ -151,6 +154,19 @@ private:
         }
     }
 
+    void joint_trees() {
+        try {
+            JointAlgorithm made = joint(topology_, collective_, options_.policy, options_.seed);
+            add("joint",
+                fmt::format("{} tree pairs from {} roots, depth {}, {:.2f}% below its linear program",
+                            made.trees, made.roots, made.depth, 100 * (1 - made.rate / made.optimum)),
+                std::move(made.algorithm));
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"joint", error.message()});
+        }
+    }
+
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
@@ -205,6 +221,9 @@ std::vector<SynthesizerInfo> synthesizers() {
     for (const PatternInfo& pattern : fixed_patterns()) list.push_back({pattern.name, pattern.summary});
     list.push_back(
         {"forest", "spanning trees packed so that every link is at work: best rate on any topology"});
+    list.push_back(
+        {"joint",
+         "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
     list.push_back({"shortest_paths",
                     "balanced trees of least latency; relays where ranks have no route; any collective"});
     return list;

@@ -1,0 +1,162 @@
+#include <baton/synth/joint_optimum.hpp>
+
+#include <baton/base/error.hpp>
+#include <baton/base/index.hpp>
+#include <baton/synth/linear_program.hpp>
+#include <baton/synth/max_flow.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+namespace baton::synth {
+namespace {
+
+constexpr double kFlowUnits = 1e10;  // per unit of the scaled rate
+constexpr double kViolation = 1e-7;  // relative to the rate
+// Among optimal solutions one that moves little: superfluous capacity makes superfluous trees.
+constexpr double kLoadCost = 1e-5;
+
+class JointProgram {
+public:
+    JointProgram(const JointGraph& graph, double seconds)
+        : graph_(graph), seconds_(seconds), start_(std::chrono::steady_clock::now()), lp_(true) {
+        for (const double capacity : graph.capacity) scale_ = std::max(scale_, capacity);
+        for (int v = 0; v < graph.vertices; ++v)
+            share_.push_back(lp_.add_variable(1, 0, graph.is_rank[at(v)] ? LinearProgram::kInfinity : 0));
+        for (std::vector<int>* phase : {&reduce_, &broadcast_}) {
+            for (std::size_t a = 0; a < graph.arcs.size(); ++a)
+                phase->push_back(lp_.add_variable(-kLoadCost));
+        }
+        std::vector<std::vector<std::pair<int, double>>> load(graph.capacity.size());
+        for (std::size_t a = 0; a < graph.arcs.size(); ++a) {
+            for (const topologies::LinkShare& use : graph.arcs[a].uses) {
+                load[at(use.link)].push_back({reduce_[a], use.share});
+                load[at(use.link)].push_back({broadcast_[a], use.share});
+            }
+        }
+        for (std::size_t r = 0; r < load.size(); ++r) {
+            if (!load[r].empty()) lp_.add_row(-LinearProgram::kInfinity, graph.capacity[r] / scale_, load[r]);
+        }
+        for (int v = 0; v < graph.vertices; ++v) {
+            std::vector<char> set(at(graph.vertices), 0);
+            set[at(v)] = 1;
+            if (!graph.is_rank[at(v)]) {
+                conserve(v, reduce_);
+                conserve(v, broadcast_);
+                continue;
+            }
+            add_cut(set, true);
+            add_cut(set, false);
+            for (char& inside : set) inside = !inside;
+            add_cut(set, true);
+            add_cut(set, false);
+        }
+    }
+
+    JointOptimum solve() {
+        JointOptimum optimum;
+        while (true) {
+            const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+            const double left = seconds_ - spent.count();
+            const LinearSolution solution = lp_.solve(std::max(left, 0.01));
+            if (left <= 0 || solution.status == LinearSolution::Status::stopped)
+                throw input_error("the linear program over both phases takes too long on this topology", {},
+                                  "choose another algorithm");
+            if (solution.status != LinearSolution::Status::optimal)
+                throw internal_error("the linear program of a joint all_reduce has no solution");
+            ++optimum.rounds;
+            double rate = 0;
+            for (const int x : share_) rate += std::max(0.0, solution.values[at(x)]);
+            const int before = optimum.cuts;
+            for (const bool outward : {true, false}) optimum.cuts += separate(solution.values, outward, rate);
+            if (optimum.cuts > before) continue;
+            optimum.rate = rate * scale_;
+            const auto take = [&](const std::vector<int>& variables, std::vector<double>& values) {
+                for (const int x : variables)
+                    values.push_back(std::max(0.0, solution.values[at(x)]) * scale_);
+            };
+            take(share_, optimum.share);
+            take(reduce_, optimum.reduce);
+            take(broadcast_, optimum.broadcast);
+            return optimum;
+        }
+    }
+
+private:
+    void conserve(int v, const std::vector<int>& phase) {
+        std::vector<std::pair<int, double>> terms;
+        for (std::size_t a = 0; a < graph_.arcs.size(); ++a) {
+            if (graph_.arcs[a].from == v) terms.push_back({phase[a], -1});
+            if (graph_.arcs[a].to == v) terms.push_back({phase[a], 1});
+        }
+        if (!terms.empty()) lp_.add_row(0, 0, terms);
+    }
+
+    // What the set must receive (outward: of broadcasts) or give (of reductions). False when it is known.
+    bool add_cut(const std::vector<char>& set, bool outward) {
+        if (!known_.insert({outward, set}).second) return false;
+        std::vector<std::pair<int, double>> terms;
+        bool holds_rank = false;
+        for (int v = 0; v < graph_.vertices; ++v) {
+            if (!graph_.is_rank[at(v)]) continue;
+            if (set[at(v)])
+                holds_rank = true;
+            else
+                terms.push_back({share_[at(v)], -1});
+        }
+        if (!holds_rank || terms.empty()) return false;
+        for (std::size_t a = 0; a < graph_.arcs.size(); ++a) {
+            const bool from = set[at(graph_.arcs[a].from)], to = set[at(graph_.arcs[a].to)];
+            if (outward ? to && !from : from && !to)
+                terms.push_back({(outward ? broadcast_ : reduce_)[a], 1});
+        }
+        lp_.add_row(0, LinearProgram::kInfinity, terms);
+        return true;
+    }
+
+    int separate(const std::vector<double>& values, bool outward, double rate) {
+        const auto units = [&](int variable) {
+            return static_cast<std::int64_t>(std::llround(std::max(0.0, values[at(variable)]) * kFlowUnits));
+        };
+        const int source = graph_.vertices;
+        MaxFlow<std::int64_t> flow(graph_.vertices + 1);
+        for (std::size_t a = 0; a < graph_.arcs.size(); ++a) {
+            const JointGraph::Arc& arc = graph_.arcs[a];
+            flow.add(outward ? arc.from : arc.to, outward ? arc.to : arc.from,
+                     units((outward ? broadcast_ : reduce_)[a]));
+        }
+        std::int64_t wanted = 0;
+        for (int v = 0; v < graph_.vertices; ++v) {
+            if (!graph_.is_rank[at(v)]) continue;
+            flow.add(source, v, units(share_[at(v)]));
+            wanted += units(share_[at(v)]);
+        }
+        const auto slack = static_cast<std::int64_t>(rate * kFlowUnits * kViolation) +
+                           static_cast<std::int64_t>(graph_.arcs.size()) + graph_.vertices;
+        int added = 0;
+        for (int v = 0; v < graph_.vertices; ++v) {
+            if (!graph_.is_rank[at(v)] || flow.run(source, v, wanted) >= wanted - slack) continue;
+            std::vector<char> set(at(graph_.vertices));
+            for (int u = 0; u < graph_.vertices; ++u) set[at(u)] = !flow.source_side(u);
+            added += add_cut(set, outward) ? 1 : 0;
+        }
+        return added;
+    }
+
+    const JointGraph& graph_;
+    double seconds_, scale_ = 1;
+    std::chrono::steady_clock::time_point start_;
+    LinearProgram lp_;
+    std::vector<int> share_, reduce_, broadcast_;
+    std::set<std::pair<bool, std::vector<char>>> known_;
+};
+
+}  // namespace
+
+JointOptimum joint_optimum(const JointGraph& graph, double seconds) {
+    return JointProgram(graph, seconds).solve();
+}
+
+}  // namespace baton::synth

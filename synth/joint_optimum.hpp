@@ -1,0 +1,45 @@
+// All-reduce along trees, both phases planned together: where the roots lie and which phase gets how much of
+// every link.
+#pragma once
+
+#include <baton/ir/collective.hpp>
+#include <baton/topologies/routes.hpp>
+#include <baton/topologies/topology.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace baton::synth {
+
+/// The input of the linear program: a directed graph whose arcs draw on resources.
+struct JointGraph {
+    struct Arc {
+        int from = -1, to = -1;
+        std::vector<topologies::LinkShare> uses;  ///< resource, and what one unit of rate takes of it
+    };
+    int vertices = 0;
+    std::vector<char> is_rank;  ///< others pass on exactly what they receive, in each phase
+    std::vector<Arc> arcs;
+    std::vector<double> capacity;  ///< per resource, bytes per second
+};
+
+/// An optimal solution, in bytes of the buffer per second.
+struct JointOptimum {
+    double rate = 0;
+    std::vector<double> share;              ///< per vertex: rate of the data reduced there; sums to `rate`
+    std::vector<double> reduce, broadcast;  ///< per arc
+    int rounds = 0, cuts = 0;               ///< of the cutting planes
+};
+
+/// The best rate of an all_reduce that reduces every piece of the buffer along an in-tree to a root and sends
+/// it out along an out-tree, over all trees, roots, shares and divisions of every link between the phases.
+///
+/// maximize X = sum of x_v, subject to the capacities for reduce + broadcast, to conservation in each phase
+/// at vertices that are no ranks, and for every set S of vertices that holds a rank: broadcast into S >= the
+/// shares outside of S; reduce out of S the same. By Edmonds' branching theorem, with switches split off
+/// (their rates in and out are equal), trees of this rate exist, and no others beat it. Violated cuts are
+/// found by maximum flow and added until there is none. Numbers are floating point, right to about 1e-7.
+/// Throws an input error when the work limit does not suffice. REQUIRES: ranks reach each other.
+JointOptimum joint_optimum(const JointGraph& graph, double seconds = 30);
+
+}  // namespace baton::synth

@@ -1,0 +1,109 @@
+// All-reduce with both phases planned together: frozen optima, and schedules that reach them.
+#include <baton/base/error.hpp>
+#include <baton/ir/verify.hpp>
+#include <baton/sim/execute_algorithm.hpp>
+#include <baton/synth/bound.hpp>
+#include <baton/synth/joint.hpp>
+#include <baton/topologies/load.hpp>
+
+#include <doctest/doctest.h>
+
+#include "support/full.hpp"
+#include "support/random_topology.hpp"
+
+using namespace baton;
+using topologies::Topology;
+
+namespace {
+
+ir::Collective joint_collective(int ranks) {
+    ir::Collective collective;
+    collective.kind = ir::CollectiveKind::all_reduce;
+    collective.ranks = ranks;
+    return collective;
+}
+
+// A grid of 50 GB/s links without a way round.
+Topology grid(int side) {
+    Topology topology;
+    topology.name = "grid";
+    for (int i = 0; i < side * side; ++i) {
+        topologies::Node node;
+        node.id = "g" + std::to_string(i);
+        node.type = topologies::NodeType::gpu;
+        topology.add_node(std::move(node));
+    }
+    const auto join = [&](int a, int b) {
+        topologies::Link link;
+        link.from = a;
+        link.to = b;
+        link.bandwidth = Rate{50'000'000'000};
+        link.latency = Time{500'000};
+        link.kind = topologies::LinkKind::custom;
+        topology.add_link(link);
+    };
+    for (int y = 0; y < side; ++y) {
+        for (int x = 0; x < side; ++x) {
+            if (x + 1 < side) join(y * side + x, y * side + x + 1);
+            if (y + 1 < side) join(y * side + x, (y + 1) * side + x);
+        }
+    }
+    topology.finish("grid");
+    return topology;
+}
+
+}  // namespace
+
+TEST_CASE("joint all_reduce meets the known optima of meshes and reaches them in the flow model") {
+    for (const auto& [side, gigabytes] : {std::pair(3, 75.0), std::pair(4, 80.0)}) {
+        CAPTURE(side);
+        const Topology topology = grid(side);
+        const synth::JointAlgorithm made = synth::joint(topology, joint_collective(side * side));
+        CHECK(made.optimum == doctest::Approx(gigabytes * 1e9).epsilon(1e-6));
+        CHECK(made.rate >= made.optimum * (1 - 2e-3));
+        CHECK(made.rate <= made.optimum * (1 + 1e-6));
+        CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
+        sim::SimulationOptions options;
+        options.size = Bytes{std::int64_t{1} << 30};
+        options.tiles = 128;
+        const sim::SimulationResult run = sim::simulate(topology, made.algorithm, options);
+        CHECK(run.outcome == sim::Outcome::finished);
+        CHECK(static_cast<double>(options.size.count) / run.time.seconds() >= 0.95 * gigabytes * 1e9);
+    }
+}
+
+TEST_CASE("joint all_reduce verifies and stays within the bound on random machines") {
+    const int seeds = test::full() ? 200 : 25;
+    for (int seed = 0; seed < seeds; ++seed) {
+        CAPTURE(seed);
+        test::RandomTopologyOptions shape;
+        shape.fewest_ranks = 2;
+        shape.most_ranks = 9;
+        shape.routed = seed % 2 == 0;
+        const Topology topology = test::random_topology(static_cast<std::uint64_t>(seed) + 7100, shape);
+        const ir::Collective collective = joint_collective(topology.rank_count());
+        const synth::JointAlgorithm made = synth::joint(topology, collective);
+        CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
+        CHECK(made.rate <= made.optimum * (1 + 1e-6));
+        CHECK(made.rate >= made.optimum * 0.98);
+        const synth::Bound bound = synth::bound(topology, collective);
+        CHECK(made.rate <= bound.algbw() * (1 + 1e-6));
+        sim::SimulationOptions options;
+        options.size = Bytes{1 << 26};
+        options.tiles = 8;
+        const sim::SimulationResult run = sim::simulate(topology, made.algorithm, options);
+        CHECK(run.outcome == sim::Outcome::finished);
+        CHECK(run.time >= bound.at(options.size));
+    }
+}
+
+TEST_CASE("joint refuses other collectives, groups and large machines") {
+    const Topology topology = grid(3);
+    ir::Collective other = joint_collective(9);
+    other.kind = ir::CollectiveKind::all_gather;
+    CHECK_THROWS_AS(synth::joint(topology, other), Error);
+    ir::Collective grouped = joint_collective(9);
+    grouped.groups = {{0, 1}, {2, 3}};
+    CHECK_THROWS_AS(synth::joint(topology, grouped), Error);
+    CHECK_THROWS_AS(synth::joint(grid(9), joint_collective(81)), Error);
+}
