@@ -18,4 +18,4 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/BatonConfig.cmake.in $
                               INSTALL_DESTINATION ${package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/BatonConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/BatonConfig.cmake ${PROJECT_BINARY_DIR}/BatonConfigVersion.cmake
-        ${PROJECT_SOURCE_DIR}/cmake/FindClp.cmake DESTINATION ${package})
+        ${PROJECT_SOURCE_DIR}/cmake/FindClp.cmake ${PROJECT_SOURCE_DIR}/cmake/FindZ3.cmake DESTINATION ${package})
