@@ -1,6 +1,7 @@
 #include <baton/synth/candidates.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/joint.hpp>
@@ -54,6 +55,8 @@ public:
                 joint_trees();
             else if (info.name == "shortest_paths")
                 shortest_path_trees();
+            else if (info.name == "exact")
+                exact_points(all);
             else
                 pattern(info.name);
         }
@@ -167,6 +170,29 @@ private:
         }
     }
 
+    // All points of the frontier; among others only where that takes about a second.
+    void exact_points(bool among_others) {
+        ExactOptions search;
+        if (among_others) {
+            search.most_ranks = 8;
+            search.seconds = 1;
+            search.most_chunks = 2;
+            search.more_steps = 0;
+        }
+        try {
+            for (ExactPoint& point : exact_frontier(topology_, collective_, search).points) {
+                add("exact",
+                    fmt::format("{} chunk{}, {} step{}, {} rounds{}", point.chunks,
+                                point.chunks == 1 ? "" : "s", point.steps, point.steps == 1 ? "" : "s",
+                                point.rounds, point.optimal ? ", optimal" : ""),
+                    std::move(point.algorithm));
+            }
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"exact", error.message()});
+        }
+    }
+
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
@@ -226,6 +252,9 @@ std::vector<SynthesizerInfo> synthesizers() {
          "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
     list.push_back({"shortest_paths",
                     "balanced trees of least latency; relays where ranks have no route; any collective"});
+    list.push_back({"exact",
+                    "fewest rounds in fewest steps, found or ruled out by a solver: small machines with "
+                    "direct links"});
     return list;
 }
 
