@@ -74,6 +74,19 @@ TEST_CASE("the relaxation of many steps is the bandwidth bound of the cube mesh"
                                          synth::free_symmetries(machine).front(), {}) == Rational(7, 6));
 }
 
+TEST_CASE("the all-gather frontier of the cube mesh ends at 6 chunks, 3 steps, 7 rounds") {
+    if (!test::full()) return;
+    const synth::ExactFrontier frontier = synth::exact_frontier(
+        topologies::load("paper/dgx1-25"), exact_collective(ir::CollectiveKind::all_gather, 8));
+    REQUIRE(frontier.points.size() == 2);
+    const synth::ExactPoint& last = frontier.points.back();
+    CHECK(last.chunks == 6);
+    CHECK(last.steps == 3);
+    CHECK(last.rounds == 7);
+    CHECK(last.optimal);
+    CHECK(ir::verify(last.algorithm).assurance == ir::Assurance::proved);
+}
+
 TEST_CASE("symmetries keep the machine and leave no rank in place") {
     for (const char* spec : {"paper/dgx1-25", "ring:5", "torus:3x3", "mesh:3x3"}) {
         CAPTURE(spec);
