@@ -4,6 +4,7 @@
 #include <baton/cli/options.hpp>
 #include <baton/sim/step_bytes.hpp>
 #include <baton/synth/bound.hpp>
+#include <baton/synth/joint_optimum.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <CLI/CLI.hpp>
@@ -41,6 +42,12 @@ void print(const topologies::Topology& topology, const synth::Bound& bound, cons
     text += "latency:   " + latency_in_words(topology, bound) + "\n";
     text += "bandwidth: " + bandwidth_in_words(topology, bound) + "\n";
     if (!bound.bandwidth.best_cut) text += "           (the best argument found; a better one may exist)\n";
+    if (const auto rate = synth::tree_optimum_rate(topology, bound.collective))
+        text += fmt::format(
+            "trees:     {:.6g} GB/s is the optimum over all tree schedules (linear program, not a bound on "
+            "other "
+            "methods)\n",
+            *rate * 1e-9);
     Table table({"size", "no method is below", "because of", "algbw GB/s", "busbw GB/s"});
     for (const Row& row : rows) {
         table.row({to_string(row.size), to_string(row.time),
@@ -59,6 +66,7 @@ Json to_json(const topologies::Topology& topology, const synth::Bound& bound, co
     json.update(Json::parse(synth::to_json(topology, bound)));
     json["in_words"] = {{"latency", latency_in_words(topology, bound)},
                         {"bandwidth", bandwidth_in_words(topology, bound)}};
+    if (const auto rate = synth::tree_optimum_rate(topology, bound.collective)) json["tree_optimum"] = *rate;
     json["sizes"] = Json::array();
     for (const Row& row : rows) {
         json["sizes"].push_back({{"size", row.size.count},

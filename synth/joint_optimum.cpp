@@ -2,8 +2,10 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/capacity_graph.hpp>
 #include <baton/synth/linear_program.hpp>
 #include <baton/synth/max_flow.hpp>
+#include <baton/synth/participants.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -157,6 +159,36 @@ private:
 
 JointOptimum joint_optimum(const JointGraph& graph, double seconds) {
     return JointProgram(graph, seconds).solve();
+}
+
+std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
+                                        const ir::Collective& collective) {
+    constexpr int kMostRanks = 64;
+    constexpr std::size_t kMostArcs = 400;
+    if (collective.kind != ir::CollectiveKind::all_reduce || !collective.groups.empty() ||
+        collective.ranks < 2 || collective.ranks > kMostRanks)
+        return std::nullopt;
+    for (const topologies::Node& node : topology.nodes) {
+        if (node.multicast || node.reduce) return std::nullopt;
+    }
+    const std::vector<char> member = member_nodes(topology, collective);
+    const CapacityGraph capacities = capacity_graph(topology, member);
+    if (capacities.arcs.size() > kMostArcs) return std::nullopt;
+    JointGraph graph;
+    graph.vertices = capacities.vertices;
+    graph.is_rank = member;
+    graph.is_rank.resize(at(capacities.vertices), 0);
+    for (std::size_t a = 0; a < capacities.arcs.size(); ++a) {
+        const CapacityArc& arc = capacities.arcs[a];
+        graph.arcs.push_back({arc.from, arc.to, {{static_cast<int>(a), 1.0}}});
+        graph.capacity.push_back(static_cast<double>(arc.capacity) * static_cast<double>(capacities.scale));
+    }
+    try {
+        return joint_optimum(graph, 5).rate;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) throw;
+        return std::nullopt;  // took too long
+    }
 }
 
 }  // namespace baton::synth

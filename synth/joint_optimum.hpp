@@ -7,6 +7,7 @@
 #include <baton/topologies/topology.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace baton::synth {
@@ -41,5 +42,12 @@ struct JointOptimum {
 /// found by maximum flow and added until there is none. Numbers are floating point, right to about 1e-7.
 /// Throws an input error when the work limit does not suffice. REQUIRES: ranks reach each other.
 JointOptimum joint_optimum(const JointGraph& graph, double seconds = 30);
+
+/// The same over everything the fabric can carry: the optimum over all tree schedules on end points, under
+/// every routing, joint limits as in `capacity_graph`. Bytes of the buffer per second, right to about 1e-7.
+/// Nothing for other kinds than all_reduce, for several groups, where a node multicasts or reduces, and above
+/// 64 ranks, 400 arcs or 5 seconds.
+std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
+                                        const ir::Collective& collective);
 
 }  // namespace baton::synth
