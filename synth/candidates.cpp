@@ -175,7 +175,8 @@ private:
         ExactOptions search;
         if (among_others) {
             search.most_ranks = 8;
-            search.seconds = 1;
+            search.rounded = false;
+            search.seconds = 0.5;
             search.most_chunks = 2;
             search.more_steps = 0;
         }

@@ -134,6 +134,8 @@ public:
         if (collective.ranks > options.most_ranks)
             throw input_error(fmt::format("exact search serves {} ranks at most", options.most_ranks));
         machine_ = synchronous_machine(topology, collective.ranks);
+        if (!machine_.exact && !options.rounded)
+            throw input_error("the bandwidths of the links have no small common unit");
         if (!machine_.exact)
             frontier_.notes.push_back("bandwidths were rounded down to multiples of one unit");
         if (!machine_.all_links) frontier_.notes.push_back("only links between ranks were looked at");

@@ -17,6 +17,7 @@ struct ExactOptions {
     std::int64_t effort = 2'000'000'000;  ///< of one question, in the solver's own steps
     int most_chunks = 6;                  ///< largest number of chunks per address that is tried
     int more_steps = 1;                   ///< steps beyond the fewest that are tried
+    bool rounded = true;                  ///< false: machines whose bandwidths must be rounded are refused
     int most_ranks = 16;                  ///< larger machines are refused
 };
 
