@@ -111,10 +111,11 @@ public:
     /// Routes of numbered ways, over all forests made so far.
     const std::map<std::tuple<int, int, int>, std::string>& ways() const { return ways_; }
     Forest make(bool turned) {
-        if (auto symmetric = by_symmetry(turned)) return *std::move(symmetric);
+        std::optional<double> known;  // the optimum is found once: it takes many maximum flows
+        if (auto symmetric = by_symmetry(turned, known)) return *std::move(symmetric);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-        const double least = optimum(turned);
+        const double least = known ? *known : optimum(turned);
         Forest forest = divided_forest(graph, topology_, policy_, seed_, turned, roots_, least, options_);
         forest.optimum = least;
         for (const auto& [way, route] : graph.ways()) ways_[way] = route;
@@ -129,7 +130,7 @@ private:
                              : (turned ? Kind::reduce_scatter : Kind::all_gather);
         return tree_optimum(topology_, phase).seconds_per_byte.value();
     }
-    std::optional<Forest> by_symmetry(bool turned) const {
+    std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least) const {
         if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
             return std::nullopt;
         SymmetryOptions options;
@@ -142,7 +143,8 @@ private:
                                     : options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         const topologies::Routes routes(topology_, policy_, seed_);
-        return symmetric_forest(topology_, routes, collective_.ranks, optimum(turned), options);
+        least = optimum(turned);
+        return symmetric_forest(topology_, routes, collective_.ranks, *least, options);
     }
 
     const topologies::Topology& topology_;

@@ -24,7 +24,29 @@ using Length = std::pair<std::int64_t, int>;
 
 Length length_of(const topologies::Route& route) { return {route.latency.picoseconds, route.hops}; }
 
+// What a unit of rate on the route takes of each resource.
+std::vector<topologies::LinkShare> uses_of(const topologies::Route& route,
+                                           const std::vector<std::vector<int>>& limits_of) {
+    std::map<int, double> shares;
+    for (const topologies::LinkShare& use : route.links) {
+        shares[use.link] += use.share;
+        for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
+    }
+    std::vector<topologies::LinkShare> uses;
+    for (const auto& [resource, share] : shares) uses.push_back({resource, share});
+    return uses;
+}
+
 }  // namespace
+
+std::vector<std::vector<int>> limits_of_links(const Topology& topology) {
+    std::vector<std::vector<int>> limits_of(topology.links.size());
+    for (std::size_t l = 0; l < topology.limits.size(); ++l) {
+        for (const int link : topology.limits[l].links)
+            limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
+    }
+    return limits_of;
+}
 
 RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolicy policy, std::uint64_t seed)
     : ranks_(ranks) {
@@ -48,11 +70,7 @@ RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolic
             keep_least(from_host, {b, hosts[at(a)]}, length_of(route));
         }
     }
-    std::vector<std::vector<int>> limits_of(topology.links.size());
-    for (std::size_t l = 0; l < topology.limits.size(); ++l) {
-        for (const int link : topology.limits[l].links)
-            limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
-    }
+    const std::vector<std::vector<int>> limits_of = limits_of_links(topology);
     for (const topologies::Link& link : topology.links) capacity_.push_back(link.capacity().value());
     for (const topologies::Limit& limit : topology.limits) capacity_.push_back(limit.bandwidth.value());
     for (int a = 0; a < ranks; ++a) {
@@ -63,15 +81,8 @@ RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolic
             if (hosts[at(a)] != hosts[at(b)] && length_of(route) != to_host[{a, hosts[at(b)]}] &&
                 length_of(route) != from_host[{b, hosts[at(a)]}])
                 continue;
-            std::map<int, double> shares;
-            for (const topologies::LinkShare& use : route.links) {
-                shares[use.link] += use.share;
-                for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
-            }
-            std::vector<topologies::LinkShare> uses;
-            for (const auto& [resource, share] : shares) uses.push_back({resource, share});
             edges_.push_back({a, b, 0, route.latency});
-            uses_.push_back(std::move(uses));
+            uses_.push_back(uses_of(route, limits_of));
         }
     }
     share(std::vector<double>(edges_.size(), 1));
@@ -111,13 +122,7 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
     constexpr std::size_t kMostHops = 6, kMostPaths = 4000;
     constexpr int kMostOfPair = 6;
     const Routes routes(topology, policy, seed);
-    std::vector<std::vector<int>> out(topology.nodes.size()), limits_of(topology.links.size());
-    for (std::size_t l = 0; l < topology.links.size(); ++l)
-        out[at(topology.links[l].from)].push_back(static_cast<int>(l));
-    for (std::size_t l = 0; l < topology.limits.size(); ++l) {
-        for (const int link : topology.limits[l].links)
-            limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
-    }
+    const std::vector<std::vector<int>> limits_of = limits_of_links(topology);
     std::vector<int> rank_of(topology.nodes.size(), -1);
     for (int rank = 0; rank < ranks_; ++rank) rank_of[at(topology.rank_nodes[at(rank)])] = rank;
     std::set<std::pair<int, int>> direct;
@@ -128,7 +133,7 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
         std::vector<Detour> queue = {{topology.rank_nodes[at(a)], {topology.rank_nodes[at(a)]}, ""}};
         for (std::size_t q = 0; q < queue.size() && edges_.size() < most; ++q) {
             const Detour here = queue[q];
-            for (const auto& [next, name] : next_hops(topology, out[at(here.node)])) {
+            for (const auto& [next, name] : next_hops(topology, topology.out_links[at(here.node)])) {
                 if (std::find(here.been.begin(), here.been.end(), next) != here.been.end()) continue;
                 const std::string path = here.name.empty() ? name : here.name + "/" + name;
                 const int b = rank_of[at(next)];
@@ -156,17 +161,10 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
                 };
                 if (direct.count({a, b}) != 0) found[b].insert(links_of(routes.between(a, b)));
                 if (!found[b].insert(links_of(route)).second) continue;
-                std::map<int, double> shares;
-                for (const topologies::LinkShare& use : route.links) {
-                    shares[use.link] += use.share;
-                    for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
-                }
-                std::vector<topologies::LinkShare> uses;
-                for (const auto& [resource, share] : shares) uses.push_back({resource, share});
                 const int number = count[b]++;
                 ways_[{a, b, number}] = path;
                 edges_.push_back({a, b, 0, route.latency, number});
-                uses_.push_back(std::move(uses));
+                uses_.push_back(uses_of(route, limits_of));
             }
         }
     }

@@ -20,6 +20,10 @@ struct RankEdge {
     int way = -1;  ///< -1: the default route; else the number of a detour of the pair, see `RankGraph::ways`
 };
 
+/// Per link, the joint limits that it is under, numbered as resources behind all links: links.size() + l for
+/// limit l.
+std::vector<std::vector<int>> limits_of_links(const topologies::Topology& topology);
+
 /// Pairs of ranks with rates that all links and joint limits can carry at once. Links shared by several pairs
 /// (ports of switches, NICs, trunks) are divided max-min fairly by weight. Which pairs: all within a host;
 /// between hosts those with the least latency from a rank to the other host or to a rank from the other host

@@ -175,12 +175,8 @@ void SymmetricPacking::choose_shifts(bool thin) {
 
 // What each shift puts on each link and limit, summed over all ranks; equal resources become one row.
 bool SymmetricPacking::load() {
-    std::vector<std::vector<int>> limits_of(topology_.links.size());
+    const std::vector<std::vector<int>> limits_of = limits_of_links(topology_);
     const std::size_t links = topology_.links.size();
-    for (std::size_t l = 0; l < topology_.limits.size(); ++l) {
-        for (const int link : topology_.limits[l].links)
-            limits_of[at(link)].push_back(static_cast<int>(links + l));
-    }
     std::vector<std::vector<std::pair<int, double>>> loads(links + topology_.limits.size());
     std::vector<double> sum(loads.size(), 0);
     for (std::size_t s = 0; s < shifts_.size(); ++s) {
