@@ -1,11 +1,10 @@
 // baton bound: the time that no method can beat, and why.
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
-#include <baton/cli/options.hpp>
+#include <baton/cli/machine_options.hpp>
 #include <baton/sim/step_bytes.hpp>
 #include <baton/synth/bound.hpp>
 #include <baton/synth/joint_optimum.hpp>
-#include <baton/topologies/load.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -86,15 +85,14 @@ public:
     std::vector<std::string> examples() const override {
         return {"baton bound dgx_h100:hosts=2",
                 "baton bound torus:4x4 --collective all_gather --sizes 1KiB..1GiB*4",
-                "baton bound dgx1_v100 --collective broadcast --root 3 --json"};
+                "baton bound dgx1_v100 --collective broadcast --root 3 --without 'gpu0<>gpu4' --json"};
     }
     void declare(CLI::App& app) override {
-        app.add_option("topology", topology_, "a topology file, a preset or a generator (baton topo list)")
-            ->required();
+        machine_.declare(app);
         options_.declare(app);
     }
     int run() override {
-        const topologies::Topology topology = topologies::load(topology_);
+        const topologies::Topology topology = machine_.load();
         const synth::Bound bound = synth::bound(topology, options_.collective(topology.rank_count()));
         const std::vector<Row> rows = rows_of(bound, options_.size_list());
         if (json)
@@ -102,12 +100,12 @@ public:
                 "%s\n",
                 to_json(topology, bound, rows).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
         else
-            print(topology, bound, rows, "baton synth " + shell_word(topology_) + options_.as_typed());
+            print(topology, bound, rows, "baton synth" + machine_.as_typed() + options_.as_typed());
         return 0;
     }
 
 private:
-    std::string topology_;
+    MachineOptions machine_;
     CollectiveOptions options_;
 };
 

@@ -4,8 +4,44 @@
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
+#include <charconv>
 
 namespace baton::cli {
+namespace {
+
+// "0-3,8": ranks in the order in which they stand there.
+std::vector<int> parse_group(const std::string& text, int ranks) {
+    std::vector<int> group;
+    const auto bad = [&](const std::string& why) {
+        return input_error(fmt::format("'{}': {}", text.substr(0, 80), why), "--group",
+                           "ranks and ranges, for example 0-3,8");
+    };
+    const char* at = text.data();
+    const char* const end = text.data() + text.size();
+    const auto number = [&] {
+        int value = -1;
+        const auto [after, status] = std::from_chars(at, end, value);
+        if (status != std::errc() || value < 0) throw bad("not a list of ranks");
+        if (value >= ranks) throw bad(fmt::format("there are ranks 0 to {}", ranks - 1));
+        at = after;
+        return value;
+    };
+    while (true) {
+        const int first = number();
+        int last = first;
+        if (at != end && *at == '-') {
+            ++at;
+            last = number();
+        }
+        if (last < first) throw bad("a range runs upward");
+        for (int rank = first; rank <= last; ++rank) group.push_back(rank);
+        if (static_cast<int>(group.size()) > ranks) throw bad("a rank stands there twice");
+        if (at == end) return group;
+        if (*at++ != ',') throw bad("not a list of ranks");
+    }
+}
+
+}  // namespace
 
 void CollectiveOptions::declare(CLI::App& app) {
     std::string kinds;
@@ -15,6 +51,10 @@ void CollectiveOptions::declare(CLI::App& app) {
     app.add_option("--root", root, "root of broadcast, scatter, gather and reduce; sender of send_recv")
         ->capture_default_str();
     app.add_option("--peer", peer, "receiver of send_recv (default: the rank after the root)");
+    app.add_option("--group", groups,
+                   "ranks that run the collective, for example 0-3,8; may be repeated for groups that run at "
+                   "once; the other ranks relay; --root and --peer then count within a group")
+        ->allow_extra_args(false);
     app.add_option("--sizes", sizes, "sizes as nccl-tests counts them: A..B doubles, A..B*4, or A,B,C")
         ->capture_default_str();
 }
@@ -25,12 +65,20 @@ ir::Collective CollectiveOptions::collective(int ranks) const {
     ir::Collective made;
     made.kind = ir::parse_collective_kind(kind, "--collective");
     made.ranks = ranks;
-    if (root < 0 || root >= ranks)
-        throw input_error(fmt::format("root {} is no rank; there are ranks 0 to {}", root, ranks - 1),
-                          "--root");
+    int members = ranks;
+    for (const std::string& text : groups) {
+        made.groups.push_back(parse_group(text, ranks));
+        members = std::min(members, static_cast<int>(made.groups.back().size()));
+    }
+    if (root < 0 || root >= members)
+        throw input_error(
+            groups.empty()
+                ? fmt::format("root {} is no rank; there are ranks 0 to {}", root, ranks - 1)
+                : fmt::format("root {} is not in every group; positions are 0 to {}", root, members - 1),
+            "--root");
     made.root = root;
-    if (peer < -1 || peer >= ranks)
-        throw input_error(fmt::format("peer {} is no rank; there are ranks 0 to {}", peer, ranks - 1),
+    if (peer < -1 || peer >= members)
+        throw input_error(fmt::format("peer {} is no rank; there are ranks 0 to {}", peer, members - 1),
                           "--peer");
     made.peer = peer;
     made.check();
@@ -42,11 +90,17 @@ std::string CollectiveOptions::as_typed() const {
     if (kind != "all_reduce") text += " --collective " + kind;
     if (root != 0) text += fmt::format(" --root {}", root);
     if (peer >= 0) text += fmt::format(" --peer {}", peer);
+    for (const std::string& group : groups) text += " --group " + group;
     return text;
 }
 
 std::string title(const ir::Collective& collective) {
     std::string text = fmt::format("{} of {} ranks", ir::to_string(collective.kind), collective.ranks);
+    if (collective.group_count() > 1)
+        text += fmt::format(" in {} groups", collective.group_count());
+    else if (!collective.groups.empty())
+        text = fmt::format("{} of {} of {} ranks", ir::to_string(collective.kind), collective.group_size(),
+                           collective.ranks);
     if (ir::has_root(collective.kind)) text += fmt::format(", root {}", collective.root);
     if (collective.kind == ir::CollectiveKind::send_recv)
         text += fmt::format(", receiver {}", collective.receiver());

@@ -13,15 +13,17 @@ class App;
 
 namespace baton::cli {
 
-/// --collective, --root, --peer and --sizes.
+/// --collective, --root, --peer, --group and --sizes.
 struct CollectiveOptions {
     std::string kind = "all_reduce";
     int root = 0;
     int peer = -1;
+    std::vector<std::string> groups;  ///< each a list of ranks, "0-3,8"; empty: one group of all ranks
     std::string sizes = "1KiB..1GiB";
 
     void declare(CLI::App& app);
-    /// The collective on the first `ranks` ranks (one group); an input error for a root that is no rank.
+    /// The collective on a machine of `ranks` ranks; an input error for a root that is no rank (with groups:
+    /// no position of every group), and for groups that overlap or name ranks that are not there.
     ir::Collective collective(int ranks) const;
     std::vector<Bytes> size_list() const { return parse_sizes(sizes); }
     /// The options that are not at their default, to be put behind a command: " --collective broadcast --root

@@ -4,6 +4,7 @@
 #include <baton/base/progress.hpp>
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/machine_options.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/cli/schedule_choice.hpp>
 #include <baton/ir/schedule.hpp>
@@ -12,7 +13,6 @@
 #include <baton/sim/link_report.hpp>
 #include <baton/sim/trace.hpp>
 #include <baton/synth/bound.hpp>
-#include <baton/topologies/load.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -55,8 +55,7 @@ public:
                 "--trace trace.json --csv links.csv"};
     }
     void declare(CLI::App& app) override {
-        app.add_option("TOPO", topology_name_, "a topology file, a preset or a generator (baton topo list)")
-            ->required();
+        machine_.declare(app);
         collective_.declare(app);
         app.add_option("--schedule", schedule_,
                        "simulate this algorithm, JSON or CBOR; - reads standard input");
@@ -88,8 +87,8 @@ private:
     void print_json() const;
     std::string next() const;
 
-    std::string topology_name_, schedule_, algorithm_ = "auto", model_ = "flow", policy_ = "spread", trace_,
-                                           csv_;
+    MachineOptions machine_;
+    std::string schedule_, algorithm_ = "auto", model_ = "flow", policy_ = "spread", trace_, csv_;
     CollectiveOptions collective_;
     std::optional<int> ranks_;
     std::vector<std::string> params_;
@@ -188,7 +187,7 @@ void SimCommand::trace(const Row& row) {
 }
 
 int SimCommand::run() {
-    topology_ = topologies::load(topology_name_);
+    topology_ = machine_.load();
     const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
     options_.model = sim::parse_model(model_);
     options_.tiles = tiles_;
@@ -209,9 +208,8 @@ int SimCommand::run() {
 
 void SimCommand::print() const {
     const ir::Collective& collective = rows_.front().algorithm->collective;
-    std::string text =
-        fmt::format("{} of {} ranks on {}\n\n", ir::to_string(collective.kind), collective.ranks,
-                    topology_.name.empty() ? topology_name_ : topology_.name);
+    std::string text = fmt::format("{} of {} ranks on {}\n\n", ir::to_string(collective.kind),
+                                   collective.ranks, topology_.name.empty() ? machine_.spec : topology_.name);
     Table table({"size", "time", "bound", "x bound", "algbw GB/s", "busbw GB/s", "schedule", "tiles",
                  "busiest link", "used"});
     for (const Row& row : rows_) {
@@ -281,7 +279,7 @@ void SimCommand::print_json() const {
 
 std::string SimCommand::next() const {
     if (!schedule_.empty()) return "baton lower " + shell_word(schedule_);
-    return fmt::format("baton whatif {}{} --sizes 64MiB --degrade {}=0.5", shell_word(topology_name_),
+    return fmt::format("baton whatif {}{} --sizes 64MiB --degrade {}=0.5", shell_word(machine_.spec),
                        collective_.as_typed(),
                        topology_.links.empty() ? "LINK" : shell_word(topology_.links.front().id));
 }

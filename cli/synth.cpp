@@ -4,11 +4,11 @@
 #include <baton/base/progress.hpp>
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/machine_options.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/sim/step_bytes.hpp>
 #include <baton/synth/synthesize.hpp>
-#include <baton/topologies/load.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -54,10 +54,11 @@ public:
         return {"baton synth dgx_h100 --collective all_gather",
                 "baton synth dgx1_v100 --size 64MiB -o all_reduce.json",
                 "baton synth dgx_h100:hosts=2 --sizes 64KiB..1GiB*16 --plans plans.json",
+                "baton synth dgx1_v100 --collective all_gather --size 64MiB --without 'gpu0<>gpu4'",
                 "baton synth dgx_h100 --collective broadcast --root 3 --algorithm chain --sizes 1MiB"};
     }
     void declare(CLI::App& app) override {
-        app.add_option("TOPO", topology_, "a topology file, a preset or a generator")->required();
+        machine_options_.declare(app);
         options_.declare(app);
         app.add_option("--algorithm", algorithm_, "auto (default), or one of: " + names());
         app.add_option("--size", size_, "look at one size only, instead of --sizes");
@@ -88,7 +89,8 @@ private:
     void write_plans(const synth::Synthesis& result) const;
     std::string next(const synth::Synthesis& result) const;
 
-    std::string topology_, algorithm_ = "auto", size_, policy_ = "spread", output_, plans_;
+    MachineOptions machine_options_;
+    std::string algorithm_ = "auto", size_, policy_ = "spread", output_, plans_;
     CollectiveOptions options_;
     int tiles_ = 0, max_depth_ = 0;
     std::int64_t trees_ = 0;
@@ -241,7 +243,7 @@ void SynthCommand::write_plans(const synth::Synthesis& result) const {
 std::string SynthCommand::next(const synth::Synthesis& result) const {
     if (!output_.empty()) return "baton verify " + shell_word(output_);
     const std::string kind = options_.kind + ".json";
-    std::string line = "baton synth " + shell_word(topology_) + options_.as_typed();
+    std::string line = "baton synth" + machine_options_.as_typed() + options_.as_typed();
     if (algorithm_ != "auto") line += " --algorithm " + shell_word(algorithm_);
     if (policy_ != "spread") line += " --policy " + shell_word(policy_);
     if (trees_ != 0) line += fmt::format(" --trees {}", trees_);
@@ -251,7 +253,7 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
 }
 
 int SynthCommand::run() {
-    machine_ = topologies::load(topology_);
+    machine_ = machine_options_.load();
     const synth::Synthesis result = synthesize();
     if (!output_.empty()) write(result);
     if (!plans_.empty()) write_plans(result);

@@ -4,6 +4,7 @@
 #include <baton/base/progress.hpp>
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/machine_options.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/cli/schedule_choice.hpp>
 #include <baton/ir/schedule.hpp>
@@ -127,15 +128,9 @@ std::vector<sim::Variation> WhatIfCommand::variations(const topologies::Topology
         }));
     }
     for (const std::string& text : degrade_) {
-        const std::size_t equals = text.rfind('=');
-        char* end = nullptr;
-        const double factor = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-        if (equals == std::string::npos || end == text.c_str() + equals + 1 || *end != '\0')
-            throw input_error(fmt::format("'{}' is not LINK=FACTOR", text), "--degrade",
-                              "for example 'gpu0>gpu1=0.5'");
+        const auto [ids, factor] = parse_degrade(text);
         all.push_back(vary("degrade " + text, baseline, [&](topologies::Topology& topology) {
-            for (const std::string& id : split(text.substr(0, equals), ','))
-                topologies::degrade(topology, id, factor);
+            for (const std::string& id : split(ids, ',')) topologies::degrade(topology, id, factor);
         }));
     }
     for (const std::string& text : set_) {
