@@ -1,6 +1,7 @@
 #include <baton/synth/candidates.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/synth/breadth_first.hpp>
 #include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
@@ -55,6 +56,8 @@ public:
                 joint_trees();
             else if (info.name == "shortest_paths")
                 shortest_path_trees();
+            else if (info.name == "bfb")
+                breadth_first_layers();
             else if (info.name == "exact")
                 exact_points(all);
             else
@@ -194,6 +197,22 @@ private:
         }
     }
 
+    void breadth_first_layers() {
+        try {
+            BreadthFirstAlgorithm made =
+                breadth_first(topology_, collective_, options_.policy, options_.seed);
+            if (made.depth <= 1 && options_.algorithm == "auto")
+                throw input_error("every rank reaches every other in one step: see all_pairs and direct");
+            add("bfb",
+                fmt::format("{} tree{} per root, depth {}", made.trees_per_root,
+                            made.trees_per_root == 1 ? "" : "s", made.depth),
+                std::move(made.algorithm));
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"bfb", error.message()});
+        }
+    }
+
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
@@ -251,6 +270,8 @@ std::vector<SynthesizerInfo> synthesizers() {
     list.push_back(
         {"joint",
          "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
+    list.push_back(
+        {"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"});
     list.push_back({"shortest_paths",
                     "balanced trees of least latency; relays where ranks have no route; any collective"});
     list.push_back({"exact",
