@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/synth/breadth_first.hpp>
+#include <baton/synth/by_group.hpp>
 #include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
@@ -160,13 +161,23 @@ private:
         }
     }
 
+    /// A synthesizer for one group of all ranks, for every group; ranks outside relay where they must.
+    ir::Algorithm in_groups(const MakeForAll& make) {
+        ir::Algorithm made = by_group(topology_, collective_, make);
+        return collective_.groups.empty() ? std::move(made) : with_relays(made, routes_, options_.step_limit);
+    }
+
     void joint_trees() {
         try {
-            JointAlgorithm made = joint(topology_, collective_, options_.policy, options_.seed);
-            add("joint",
-                fmt::format("{} tree pairs from {} roots, depth {}, {:.2f}% below its linear program",
-                            made.trees, made.roots, made.depth, 100 * (1 - made.rate / made.optimum)),
-                std::move(made.algorithm));
+            std::string variant;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed);
+                variant =
+                    fmt::format("{} tree pairs from {} roots, depth {}, {:.2f}% below its linear program",
+                                made.trees, made.roots, made.depth, 100 * (1 - made.rate / made.optimum));
+                return std::move(made.algorithm);
+            });
+            add("joint", variant, std::move(all));
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             list_.refusals.push_back({"joint", error.message()});
@@ -199,14 +210,17 @@ private:
 
     void breadth_first_layers() {
         try {
-            BreadthFirstAlgorithm made =
-                breadth_first(topology_, collective_, options_.policy, options_.seed);
-            if (made.depth <= 1 && options_.algorithm == "auto")
-                throw input_error("every rank reaches every other in one step: see all_pairs and direct");
-            add("bfb",
-                fmt::format("{} tree{} per root, depth {}", made.trees_per_root,
-                            made.trees_per_root == 1 ? "" : "s", made.depth),
-                std::move(made.algorithm));
+            std::string variant;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                BreadthFirstAlgorithm made =
+                    breadth_first(machine, collective, options_.policy, options_.seed);
+                if (made.depth <= 1 && options_.algorithm == "auto")
+                    throw input_error("every rank reaches every other in one step: see all_pairs and direct");
+                variant = fmt::format("{} tree{} per root, depth {}", made.trees_per_root,
+                                      made.trees_per_root == 1 ? "" : "s", made.depth);
+                return std::move(made.algorithm);
+            });
+            add("bfb", variant, std::move(all));
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             list_.refusals.push_back({"bfb", error.message()});
@@ -216,14 +230,18 @@ private:
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
-                ShortestPathAlgorithm made =
-                    shortest_paths(topology_, collective_, per_root, options_.policy, options_.seed);
+                int depth = 0;
+                ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                    ShortestPathAlgorithm made =
+                        shortest_paths(machine, collective, per_root, options_.policy, options_.seed);
+                    depth = std::max(depth, made.depth);
+                    return std::move(made.algorithm);
+                });
                 add("shortest_paths",
-                    fmt::format("{} tree{} per root, depth {}", per_root, per_root == 1 ? "" : "s",
-                                made.depth),
-                    std::move(made.algorithm));
+                    fmt::format("{} tree{} per root, depth {}", per_root, per_root == 1 ? "" : "s", depth),
+                    std::move(all));
                 // Where all ways are single hops, more trees are the same tree.
-                if (made.depth <= 1) return;
+                if (depth <= 1) return;
             } catch (const Error& error) {
                 if (error.kind() != ErrorKind::input) throw;
                 list_.refusals.push_back({"shortest_paths", error.message()});
