@@ -4,8 +4,8 @@
 #include <baton/base/index.hpp>
 #include <baton/synth/capacity_graph.hpp>
 #include <baton/synth/linear_program.hpp>
-#include <baton/synth/max_flow.hpp>
 #include <baton/synth/participants.hpp>
+#include <baton/synth/rooted_cuts.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +31,16 @@ public:
             for (std::size_t a = 0; a < graph.arcs.size(); ++a)
                 phase->push_back(lp_.add_variable(-kLoadCost));
         }
+        std::vector<std::pair<int, int>> forward, backward;
+        for (const JointGraph::Arc& arc : graph.arcs) {
+            forward.push_back({arc.from, arc.to});
+            backward.push_back({arc.to, arc.from});
+        }
+        for (int v = 0; v < graph.vertices; ++v) {
+            if (graph.is_rank[at(v)]) ranks_.push_back(v);
+        }
+        outward_.emplace(graph.vertices, forward, ranks_, ranks_);
+        inward_.emplace(graph.vertices, backward, ranks_, ranks_);
         std::vector<std::vector<std::pair<int, double>>> load(graph.capacity.size());
         for (std::size_t a = 0; a < graph.arcs.size(); ++a) {
             for (const topologies::LinkShare& use : graph.arcs[a].uses) {
@@ -119,29 +129,23 @@ private:
     }
 
     int separate(const std::vector<double>& values, bool outward, double rate) {
+        // A little less is asked for than promised, so that rounding alone violates nothing.
+        const double unit = rate / kFlowUnits;
         const auto units = [&](int variable) {
-            return static_cast<std::int64_t>(std::llround(std::max(0.0, values[at(variable)]) * kFlowUnits));
+            return static_cast<std::int64_t>(std::max(0.0, values[at(variable)]) / unit);
         };
-        const int source = graph_.vertices;
-        MaxFlow<std::int64_t> flow(graph_.vertices + 1);
-        for (std::size_t a = 0; a < graph_.arcs.size(); ++a) {
-            const JointGraph::Arc& arc = graph_.arcs[a];
-            flow.add(outward ? arc.from : arc.to, outward ? arc.to : arc.from,
-                     units((outward ? broadcast_ : reduce_)[a]));
+        std::vector<std::int64_t> rates, shares;
+        for (const int variable : outward ? broadcast_ : reduce_) rates.push_back(units(variable));
+        const std::int64_t grain = static_cast<std::int64_t>(graph_.arcs.size()) + graph_.vertices;
+        for (const int v : ranks_) {
+            const std::int64_t share = units(share_[at(v)]);
+            const auto less =
+                static_cast<std::int64_t>(static_cast<double>(share) * kViolation) + (share > 0 ? grain : 0);
+            shares.push_back(std::max<std::int64_t>(0, share - less));
         }
-        std::int64_t wanted = 0;
-        for (int v = 0; v < graph_.vertices; ++v) {
-            if (!graph_.is_rank[at(v)]) continue;
-            flow.add(source, v, units(share_[at(v)]));
-            wanted += units(share_[at(v)]);
-        }
-        const auto slack = static_cast<std::int64_t>(rate * kFlowUnits * kViolation) +
-                           static_cast<std::int64_t>(graph_.arcs.size()) + graph_.vertices;
         int added = 0;
-        for (int v = 0; v < graph_.vertices; ++v) {
-            if (!graph_.is_rank[at(v)] || flow.run(source, v, wanted) >= wanted - slack) continue;
-            std::vector<char> set(at(graph_.vertices));
-            for (int u = 0; u < graph_.vertices; ++u) set[at(u)] = !flow.source_side(u);
+        for (std::vector<char> set : (outward ? outward_ : inward_)->violated(rates, shares)) {
+            for (char& inside : set) inside = !inside;
             added += add_cut(set, outward) ? 1 : 0;
         }
         return added;
@@ -151,7 +155,8 @@ private:
     double seconds_, scale_ = 1;
     std::chrono::steady_clock::time_point start_;
     LinearProgram lp_;
-    std::vector<int> share_, reduce_, broadcast_;
+    std::vector<int> ranks_, share_, reduce_, broadcast_;
+    std::optional<RootedCuts> outward_, inward_;
     std::set<std::pair<bool, std::vector<char>>> known_;
 };
 

@@ -2,61 +2,27 @@
 
 #include <baton/base/index.hpp>
 #include <baton/synth/linear_program.hpp>
-#include <baton/synth/max_flow.hpp>
+#include <baton/synth/rooted_cuts.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace baton::synth {
 namespace {
 
-// Sets of ranks with too little rate out of them.
-class CutFinder {
-public:
-    CutFinder(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots)
-        : ranks_(ranks), edges_(edges), roots_(roots), flow_(ranks + 1) {
-        for (const RankEdge& edge : edges) flow_.add(edge.from, edge.to, 0);
-        for (const int root : roots) flow_.add(ranks, root, 0);
-    }
-    // Rates in units in which the largest is 2^30.
-    std::set<std::vector<char>> violated(const std::vector<double>& rates, double per_root) {
-        const double largest = *std::max_element(rates.begin(), rates.end());
-        const double unit = std::max(largest, per_root) / (1 << 30);
-        for (std::size_t e = 0; e < edges_.size(); ++e)
-            flow_.set_capacity(static_cast<int>(e), static_cast<std::int64_t>(rates[e] / unit));
-        // A little less is asked for than promised, so that rounding alone violates nothing.
-        const auto wanted = static_cast<std::int64_t>(per_root / unit * (1 - 1e-6)) - ranks_;
-        if (wanted <= 0) return {};
-        for (std::size_t i = 0; i < roots_.size(); ++i)
-            flow_.set_capacity(static_cast<int>(edges_.size() + i), wanted);
-        const std::int64_t all = wanted * static_cast<std::int64_t>(roots_.size());
-        std::set<std::vector<char>> found;
-        int holder = -1;
-        for (int v = 0; v < ranks_; ++v) {
-            const std::int64_t reached = holder < 0 ? flow_.run(ranks_, v, all) : flow_.move(holder, v, all);
-            holder = reached < all ? -1 : v;
-            if (reached == all) continue;
-            std::vector<char> inside(at(ranks_));
-            for (int x = 0; x < ranks_; ++x) inside[at(x)] = flow_.source_side(x);
-            for (const int root : roots_) {
-                // `move` tells all but the source itself; a set without roots says nothing.
-                if (inside[at(root)]) {
-                    found.insert(inside);
-                    break;
-                }
-            }
-        }
-        return found;
-    }
-
-private:
-    int ranks_;
-    const std::vector<RankEdge>& edges_;
-    const std::vector<int>& roots_;
-    MaxFlow<std::int64_t> flow_;
-};
+// Rates in units in which the largest is 2^30; a little less is asked for than promised, so that rounding
+// alone violates nothing.
+std::set<std::vector<char>> violated_sets(RootedCuts& cuts, const std::vector<double>& rates, double per_root,
+                                          int ranks, std::size_t roots) {
+    const double unit = std::max(*std::max_element(rates.begin(), rates.end()), per_root) / (1 << 30);
+    std::vector<std::int64_t> whole;
+    for (const double rate : rates) whole.push_back(static_cast<std::int64_t>(rate / unit));
+    const auto wanted = static_cast<std::int64_t>(per_root / unit * (1 - 1e-6)) - ranks;
+    return cuts.violated(whole, std::vector<std::int64_t>(roots, std::max<std::int64_t>(0, wanted)));
+}
 
 class Division {
 public:
@@ -86,7 +52,11 @@ public:
 
     RateDivision solve(double seconds) {
         const auto start = std::chrono::steady_clock::now();
-        CutFinder cuts(ranks_, edges_, roots_);
+        std::vector<std::pair<int, int>> arcs;
+        for (const RankEdge& edge : edges_) arcs.push_back({edge.from, edge.to});
+        std::vector<int> sinks(at(ranks_));
+        std::iota(sinks.begin(), sinks.end(), 0);
+        RootedCuts cuts(ranks_, arcs, roots_, sinks);
         RateDivision division;
         constexpr int kRounds = 400;
         for (int round = 0; round < kRounds; ++round) {
@@ -100,7 +70,8 @@ public:
             for (std::size_t e = 0; e < edges_.size(); ++e)
                 rates[e] = std::max(0.0, solution.values[at(variable(e))]) * unit_;
             bool more = false;
-            for (const auto& inside : cuts.violated(rates, solution.values[0] * unit_))
+            for (const auto& inside :
+                 violated_sets(cuts, rates, solution.values[0] * unit_, ranks_, roots_.size()))
                 more |= add_cut(inside);
             if (more) continue;
             division.seconds_per_byte = 1 / (solution.values[0] * unit_);
