@@ -50,6 +50,29 @@ std::string capacity_sum(const Topology& topology, const BandwidthWitness& witne
     return text;
 }
 
+// "3 (8 links of 25GB/s), 1 (16 links of 50GB/s)", the longest first; links of length 0 are left out.
+std::string lengths_in_words(const Topology& topology, const BandwidthWitness& witness) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::pair<int, int>>
+        counts;  // (-length, rate): links, limits
+    for (std::size_t i = 0; i < witness.links.size(); ++i)
+        ++counts[{-witness.link_lengths[i], topology.links[at(witness.links[i])].capacity().bytes_per_second}]
+              .first;
+    for (std::size_t i = 0; i < witness.limits.size(); ++i)
+        ++counts[{-witness.limit_lengths[i],
+                  topology.limits[at(witness.limits[i])].bandwidth.bytes_per_second}]
+              .second;
+    std::string text;
+    int terms = 0;
+    for (const auto& [key, count] : counts) {
+        if (++terms > 4) continue;
+        text += fmt::format("{}{} ({} link{} of {})", terms == 1 ? "" : ", ", -key.first,
+                            count.first + count.second, count.first + count.second == 1 ? "" : "s",
+                            to_string(Rate{key.second}));
+    }
+    if (terms > 4) text += fmt::format(" and {} more kinds", terms - 4);
+    return text;
+}
+
 std::string units(const ir::Collective& collective, std::int64_t count) {
     const char* unit = ir::has_shards(collective.kind) ? "shard" : "buffer";
     return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
@@ -119,6 +142,12 @@ std::string bandwidth_in_words(const Topology& topology, const Bound& bound) {
         case WitnessKind::distance:
             return fmt::format("{}: shards must cross links {} times in all, all links together carry {}",
                                rate_in_words(bound), witness.demand, rate);
+        case WitnessKind::lengths:
+            return fmt::format(
+                "{}: with lengths of {}, the shortest ways of all pairs together are to length times rate of "
+                "all "
+                "links as {} to {}",
+                rate_in_words(bound), lengths_in_words(topology, witness), witness.demand, witness.capacity);
     }
     return {};
 }
@@ -144,7 +173,7 @@ std::string to_json(const Topology& topology, const Bound& bound) {
     latency["sampled"] = bound.latency.sampled;
 
     const BandwidthWitness& w = bound.bandwidth.witness;
-    static constexpr const char* kKinds[] = {"nothing", "cut", "partition", "distance"};
+    static constexpr const char* kKinds[] = {"nothing", "cut", "partition", "distance", "lengths"};
     Json witness = {{"kind", kKinds[static_cast<int>(w.kind)]}};
     if (w.kind == WitnessKind::cut) witness["inside"] = node_ids(w.inside);
     if (w.kind == WitnessKind::partition) {
@@ -152,7 +181,11 @@ std::string to_json(const Topology& topology, const Bound& bound) {
         for (const auto& part : w.parts) witness["parts"].push_back(node_ids(part));
         witness["direction"] = w.entering ? "entering" : "leaving";
     }
-    if (w.kind == WitnessKind::cut || w.kind == WitnessKind::partition) {
+    if (w.kind == WitnessKind::lengths) {
+        witness["link_lengths"] = w.link_lengths;
+        witness["limit_lengths"] = w.limit_lengths;
+    }
+    if (w.kind == WitnessKind::cut || w.kind == WitnessKind::partition || w.kind == WitnessKind::lengths) {
         witness["links"] = link_ids(w.links);
         Json limits = Json::array();
         for (const int limit : w.limits) limits.push_back(topology.limits[at(limit)].id);

@@ -101,6 +101,60 @@ inline std::string check_capacity(const topologies::Topology& topology, const sy
     return sum == w.capacity ? "" : "the capacities do not sum to the claimed capacity";
 }
 
+// Lengths: the shortest ways of all pairs by Floyd and Warshall, against length times capacity.
+inline std::string check_lengths(const topologies::Topology& topology, const ir::Collective& c,
+                                 const synth::BandwidthWitness& w) {
+    if (c.kind != ir::CollectiveKind::all_to_all) return "lengths for another collective";
+    if (w.links.size() != w.link_lengths.size() || w.limits.size() != w.limit_lengths.size())
+        return "links and lengths do not match";
+    std::vector<Wide> length(topology.links.size(), 0);
+    Wide offer = 0;
+    for (std::size_t i = 0; i < w.links.size(); ++i) {
+        const auto l = static_cast<std::size_t>(w.links[i]);
+        if (w.link_lengths[i] < 0 || length[l] != 0) return "a length is negative or given twice";
+        length[l] = w.link_lengths[i];
+        offer += static_cast<Wide>(w.link_lengths[i]) * topology.links[l].capacity().bytes_per_second;
+    }
+    std::set<int> limits;
+    for (std::size_t i = 0; i < w.limits.size(); ++i) {
+        const topologies::Limit& limit = topology.limits[static_cast<std::size_t>(w.limits[i])];
+        if (w.limit_lengths[i] < 0 || !limits.insert(w.limits[i]).second)
+            return "a length is negative or given twice";
+        for (const int link : std::set<int>(limit.links.begin(), limit.links.end()))
+            length[static_cast<std::size_t>(link)] += w.limit_lengths[i];
+        offer += static_cast<Wide>(w.limit_lengths[i]) * limit.bandwidth.bytes_per_second;
+    }
+    const std::size_t nodes = topology.nodes.size();
+    const Wide far = static_cast<Wide>(1) << 80;
+    std::vector<std::vector<Wide>> least(nodes, std::vector<Wide>(nodes, far));
+    for (std::size_t v = 0; v < nodes; ++v) least[v][v] = 0;
+    for (std::size_t l = 0; l < topology.links.size(); ++l) {
+        const topologies::Link& link = topology.links[l];
+        if (!takes_part(topology, c, link.from) || !takes_part(topology, c, link.to)) continue;
+        Wide& entry = least[static_cast<std::size_t>(link.from)][static_cast<std::size_t>(link.to)];
+        entry = std::min(entry, length[l]);
+    }
+    for (std::size_t k = 0; k < nodes; ++k)
+        for (std::size_t i = 0; i < nodes; ++i)
+            for (std::size_t j = 0; j < nodes; ++j)
+                least[i][j] = std::min(least[i][j], least[i][k] + least[k][j]);
+    Wide need = 0;
+    for (int g = 0; g < c.group_count(); ++g) {
+        for (int s = 0; s < c.group_size(g); ++s) {
+            for (int d = 0; d < c.group_size(g); ++d)
+                need += least[static_cast<std::size_t>(
+                    topology.rank_nodes[static_cast<std::size_t>(c.rank_at(g, s))])]
+                             [static_cast<std::size_t>(
+                                 topology.rank_nodes[static_cast<std::size_t>(c.rank_at(g, d))])];
+        }
+    }
+    if (offer <= 0) return "no length at all";
+    // need / offer = demand / capacity; 128 bits hold both products for lengths below 2^31 or so.
+    return need % w.demand == 0 && need / w.demand * w.capacity == offer
+               ? ""
+               : "the lengths do not give the bound";
+}
+
 }  // namespace detail
 
 /// Empty when the witness of the latency bound holds: the way exists and its latencies sum up.
@@ -211,6 +265,7 @@ inline std::string check_bandwidth(const topologies::Topology& topology, const s
         }
         return detail::check_capacity(topology, w, crossed);
     }
+    if (w.kind == synth::WitnessKind::lengths) return detail::check_lengths(topology, c, w);
     // Distances: Floyd-Warshall in hops over the nodes that take part.
     constexpr std::int64_t kFar = 1 << 28;
     std::vector<std::vector<std::int64_t>> hops(nodes, std::vector<std::int64_t>(nodes, kFar));

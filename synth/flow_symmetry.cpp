@@ -1,0 +1,251 @@
+#include <baton/synth/flow_symmetry.hpp>
+
+#include <baton/base/index.hpp>
+#include <baton/synth/flow_lengths.hpp>
+#include <baton/synth/linear_program.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace baton::synth {
+namespace {
+
+// Gives equal keys equal numbers, in the order of the keys.
+template <typename Key>
+std::vector<int> numbers_of(const std::vector<Key>& keys, int& count) {
+    std::map<Key, int> number;
+    for (const Key& key : keys) number.emplace(key, 0);
+    count = 0;
+    for (auto& [key, value] : number) value = count++;
+    std::vector<int> numbers;
+    for (const Key& key : keys) numbers.push_back(number.at(key));
+    return numbers;
+}
+
+// Colors of vertices and resources, refined until nothing changes.
+class Refinement {
+public:
+    explicit Refinement(const FlowNetwork& network) : network_(network) {
+        std::vector<std::tuple<int, int>> role(at(network.vertices), {0, 0});
+        for (const FlowDemand& demand : network.demands) {
+            std::get<0>(role[at(demand.source)]) = static_cast<int>(demand.sinks.size());
+            for (const int sink : demand.sinks) ++std::get<1>(role[at(sink)]);
+        }
+        vertex_ = numbers_of(role, vertex_count_);
+        std::vector<std::pair<bool, std::int64_t>> kind;
+        for (const FlowResource& resource : network.resources)
+            kind.push_back({resource.limit >= 0, resource.capacity});
+        resource_ = numbers_of(kind, resource_count_);
+    }
+
+    /// False when classes were still splitting after `most` of them.
+    bool refine(int most) {
+        for (;;) {
+            const int before = vertex_count_ + resource_count_;
+            if (resource_count_ > most) return false;
+            round();
+            if (vertex_count_ + resource_count_ == before) return resource_count_ <= most;
+        }
+    }
+    const std::vector<int>& resources() const { return resource_; }
+    int resource_count() const { return resource_count_; }
+
+private:
+    void round() {
+        // An arc's color: its resources.
+        std::vector<std::vector<int>> arc(network_.arcs.size());
+        for (std::size_t a = 0; a < arc.size(); ++a) {
+            for (const int r : network_.arcs[a].resources) arc[a].push_back(resource_[at(r)]);
+            std::sort(arc[a].begin(), arc[a].end());
+        }
+        int arc_count = 0;
+        const std::vector<int> arc_color = numbers_of(arc, arc_count);
+        using Neighbors = std::vector<std::pair<int, int>>;
+        std::vector<std::tuple<int, Neighbors, Neighbors>> vertex(at(network_.vertices));
+        std::vector<std::pair<int, std::vector<std::tuple<int, int, int>>>> resource(resource_.size());
+        for (std::size_t v = 0; v < vertex.size(); ++v) std::get<0>(vertex[v]) = vertex_[v];
+        for (std::size_t r = 0; r < resource.size(); ++r) resource[r].first = resource_[r];
+        for (std::size_t a = 0; a < arc.size(); ++a) {
+            const FlowArc& it = network_.arcs[a];
+            const int from = vertex_[at(it.from)], to = vertex_[at(it.to)];
+            std::get<1>(vertex[at(it.from)]).push_back({arc_color[a], to});
+            std::get<2>(vertex[at(it.to)]).push_back({arc_color[a], from});
+            for (const int r : it.resources) resource[at(r)].second.push_back({arc_color[a], from, to});
+        }
+        for (auto& [color, out, in] : vertex) {
+            std::sort(out.begin(), out.end());
+            std::sort(in.begin(), in.end());
+        }
+        for (auto& [color, arcs] : resource) std::sort(arcs.begin(), arcs.end());
+        vertex_ = numbers_of(vertex, vertex_count_);
+        resource_ = numbers_of(resource, resource_count_);
+    }
+
+    const FlowNetwork& network_;
+    std::vector<int> vertex_, resource_;
+    int vertex_count_ = 0, resource_count_ = 0;
+};
+
+// One even flow: all shortest paths under lengths, divided at every vertex in proportion to capacity.
+class EvenFlow {
+public:
+    EvenFlow(const FlowNetwork& network, const std::vector<std::int64_t>& lengths)
+        : network_(network), lengths_(lengths) {}
+
+    /// Adds `weight` times the flow of a demand to `units` (per arc).
+    void add(const FlowDemand& demand, double weight, std::vector<double>& units) const {
+        std::vector<int> order;
+        const std::vector<std::int64_t> distance = distances_from(network_, lengths_, demand.source, &order);
+        std::vector<double> amount(at(network_.vertices), 0);
+        for (const int sink : demand.sinks) amount[at(sink)] += weight;
+        for (std::size_t i = order.size(); i-- > 1;) {
+            const int v = order[i];
+            if (amount[at(v)] <= 0) continue;
+            double total = 0;
+            const auto tight = [&](int a) {
+                const std::int64_t from = distance[at(network_.arcs[at(a)].from)];
+                return from != kOutOfReach && from + lengths_[at(a)] == distance[at(v)];
+            };
+            for (const int a : network_.in[at(v)]) total += tight(a) ? capacity(a) : 0;
+            for (const int a : network_.in[at(v)]) {
+                if (!tight(a)) continue;
+                const double share = amount[at(v)] * capacity(a) / total;
+                units[at(a)] += share;
+                amount[at(network_.arcs[at(a)].from)] += share;
+            }
+        }
+    }
+
+private:
+    double capacity(int arc) const {
+        return static_cast<double>(network_.resources[at(network_.arcs[at(arc)].resources[0])].capacity);
+    }
+
+    const FlowNetwork& network_;
+    const std::vector<std::int64_t>& lengths_;
+};
+
+class SymmetricSearch {
+public:
+    SymmetricSearch(const FlowNetwork& network, std::vector<int> classes, int count)
+        : network_(network), class_(std::move(classes)), capacity_(at(count), 0), program_(false) {
+        for (std::size_t r = 0; r < class_.size(); ++r)
+            capacity_[at(class_[r])] += static_cast<double>(network.resources[r].capacity);
+        for (const double capacity : capacity_) unit_ = std::max(unit_, capacity);
+    }
+
+    ConcurrentFlow run(std::int64_t rounds) {
+        // Start with fewest hops, weighed by scarcity.
+        std::vector<double> lengths;
+        for (const double capacity : capacity_) lengths.push_back(unit_ / capacity);
+        ConcurrentFlow flow;
+        std::vector<double> mix;
+        for (std::int64_t round = 0; round < rounds; ++round) {
+            const double bound = price(lengths);
+            if (bound > flow.bound) {
+                flow.bound = bound;
+                flow.lengths = of_resources(lengths);
+            }
+            const LinearSolution solution = solve_mixture();
+            if (solution.status != LinearSolution::Status::optimal) break;
+            mix.assign(solution.values.begin(), solution.values.end());
+            const double reached = solution.values[0] / unit_;
+            if (reached <= flow.bound * (1 + 1e-10)) break;
+            for (std::size_t c = 0; c < lengths.size(); ++c)
+                lengths[c] = std::max(0.0, -solution.duals[at(capacity_row_) + c]);
+        }
+        for (const FlowDemand& demand : network_.demands) {
+            std::vector<double> units(network_.arcs.size(), 0);
+            for (std::size_t j = 0; j < columns_.size(); ++j) {
+                const double weight = j + 1 < mix.size() ? mix[j + 1] : 0;
+                if (weight > 1e-12) EvenFlow(network_, columns_[j]).add(demand, weight, units);
+            }
+            flow.units.push_back(std::move(units));
+        }
+        return flow;
+    }
+
+private:
+    std::vector<double> of_resources(const std::vector<double>& lengths) const {
+        std::vector<double> of;
+        for (const int c : class_) of.push_back(lengths[at(c)]);
+        return of;
+    }
+
+    // Adds the even flow under these lengths to the mixture; returns the bound that they prove.
+    double price(const std::vector<double>& lengths) {
+        const double longest = *std::max_element(lengths.begin(), lengths.end());
+        // A part that only tells ways of equal length apart by their hops: no way comes back to a vertex.
+        std::vector<std::int64_t> whole;
+        for (const double length : lengths) whole.push_back(std::llround(length / longest * 1e9));
+        std::vector<std::int64_t> of_resource;
+        for (const int c : class_) of_resource.push_back(whole[at(c)] * 1024);
+        std::vector<std::int64_t> of_arc = arc_lengths(network_, of_resource);
+        for (std::int64_t& length : of_arc) ++length;
+        const EvenFlow even(network_, of_arc);
+        std::vector<double> units(network_.arcs.size(), 0);
+        for (const FlowDemand& demand : network_.demands) even.add(demand, 1, units);
+        std::vector<double> load(capacity_.size(), 0);
+        for (std::size_t a = 0; a < units.size(); ++a) {
+            for (const int r : network_.arcs[a].resources) load[at(class_[at(r)])] += units[a];
+        }
+        double need = 0, offer = 0;
+        for (std::size_t c = 0; c < load.size(); ++c) {
+            need += load[c] * lengths[c];
+            offer += capacity_[c] * lengths[c];
+        }
+        columns_.push_back(std::move(of_arc));
+        loads_.push_back(std::move(load));
+        return need / offer;
+    }
+
+    // Rows change with every column, so the little program is written anew.
+    LinearSolution solve_mixture() {
+        program_ = LinearProgram(false);
+        program_.add_variable(1);
+        std::vector<std::pair<int, double>> one;
+        for (std::size_t j = 0; j < loads_.size(); ++j) one.push_back({program_.add_variable(0), 1});
+        program_.add_row(1, 1, one);
+        capacity_row_ = 1;
+        for (std::size_t c = 0; c < capacity_.size(); ++c) {
+            std::vector<std::pair<int, double>> terms = {{0, -capacity_[c] / unit_}};
+            for (std::size_t j = 0; j < loads_.size(); ++j) {
+                if (loads_[j][c] > 0) terms.push_back({static_cast<int>(j) + 1, loads_[j][c]});
+            }
+            program_.add_row(-LinearProgram::kInfinity, 0, terms);
+        }
+        return program_.solve();
+    }
+
+    const FlowNetwork& network_;
+    std::vector<int> class_;
+    std::vector<double> capacity_;  // per class
+    LinearProgram program_;
+    double unit_ = 1;
+    int capacity_row_ = 1;
+    std::vector<std::vector<std::int64_t>> columns_;  // lengths of arcs
+    std::vector<std::vector<double>> loads_;          // [column][class]
+};
+
+}  // namespace
+
+std::vector<int> resource_classes(const FlowNetwork& network) {
+    Refinement refinement(network);
+    refinement.refine(static_cast<int>(network.resources.size()));
+    return refinement.resources();
+}
+
+ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limits) {
+    if (network.demands.empty() || network.arcs.empty()) return {};
+    Refinement refinement(network);
+    if (!refinement.refine(static_cast<int>(limits.most_classes))) return {};
+    const auto size = static_cast<std::int64_t>(network.demands.size()) *
+                      static_cast<std::int64_t>(network.arcs.size() + at(network.vertices));
+    const std::int64_t rounds =
+        std::clamp<std::int64_t>(limits.most_work / std::max<std::int64_t>(1, size), 1, 200);
+    return SymmetricSearch(network, refinement.resources(), refinement.resource_count()).run(rounds);
+}
+
+}  // namespace baton::synth
