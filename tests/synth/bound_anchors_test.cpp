@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "bound_check.hpp"
+
 using namespace baton;
 using ir::CollectiveKind;
 using topologies::Topology;
@@ -115,6 +117,46 @@ TEST_CASE("all-to-all on tori meets the sum of distances") {
     // Two boxes: what leaves one, 64 shards over eight rails.
     CHECK(per_gigabyte(bound_of(topologies::load("paper/h100-rail:hosts=2"), CollectiveKind::all_to_all)) ==
           Rational(64, 400));
+}
+
+// The optimum of the concurrent multicommodity flow, as 10^9 bytes per second of every pair.
+TEST_CASE("all-to-all optima of the literature are met exactly, each with a flow that reaches them") {
+    const auto rate = [](const Topology& topology) {
+        const synth::Bound bound = bound_of(topology, CollectiveKind::all_to_all);
+        CHECK(bound.bandwidth.best_cut);
+        CHECK(test::check_bandwidth(topology, bound) == "");
+        const Rational time = per_gigabyte(bound);
+        return Rational(time.den(), time.num());
+    };
+    CHECK(rate(topologies::load("paper/dgx1-25")) == Rational(75, 8));
+    CHECK(rate(topologies::load("torus:4x4")) == Rational(25, 4));
+    CHECK(rate(topologies::load("torus:5x5")) == Rational(10, 3));
+    CHECK(rate(topologies::load("torus:3x3x3")) == Rational(50, 9));
+    CHECK(rate(topologies::load("mesh:4x4")) == Rational(25, 8));
+    // 16, 32 and 64 GPUs: 50, 33.3 and 28.6 GB/s of the algorithm.
+    CHECK(rate(topologies::load("paper/a100-oddeven:hosts=2")) == Rational(50, 16));
+    CHECK(rate(topologies::load("paper/a100-oddeven:hosts=4")) == Rational(25, 24));
+    CHECK(rate(topologies::load("paper/a100-oddeven:hosts=8")) == Rational(25, 56));
+}
+
+TEST_CASE("links that all-to-all cannot fill are told from those that bind it") {
+    // Three in a line, the second link at a fifth: two pairs each way cross it.
+    Topology line = slowed(topologies::load("mesh:1x3"), "gpu2", 5);
+    const synth::Bound bound = bound_of(line, CollectiveKind::all_to_all);
+    CHECK(test::check_bandwidth(line, bound) == "");
+    CHECK(per_gigabyte(bound) == Rational(2, 10));
+    // A joint limit on what leaves the middle: 2 of its own and 2 that pass.
+    Topology limited = topologies::load("mesh:1x3");
+    topologies::Limit limit;
+    limit.id = "middle out";
+    limit.links = limited.out_links[1];
+    limit.bandwidth = {25 * kGiga};
+    limited.limits.push_back(limit);
+    limited.finish();
+    const synth::Bound through = bound_of(limited, CollectiveKind::all_to_all);
+    CHECK(test::check_bandwidth(limited, through) == "");
+    CHECK(through.bandwidth.best_cut);
+    CHECK(per_gigabyte(through) == Rational(4, 25));
 }
 
 TEST_CASE("rooted collectives are bound by the ports of the root or of the weakest rank") {
