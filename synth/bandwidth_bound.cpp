@@ -82,7 +82,9 @@ LengthArgument length_argument(const Topology& topology, const ir::Collective& c
     constexpr double kAgree = 1e-6;
     LengthArgument made;
     const FlowNetwork network = flow_network(topology, collective);
-    const ConcurrentFlow flow = concurrent_flow(network);
+    FlowLimits limits;
+    limits.keep_units = false;
+    const ConcurrentFlow flow = concurrent_flow(network, limits);
     const LengthBound bound = round_lengths(network, flow);
     if (bound.capacity == 0) return made;
     BandwidthWitness& witness = made.witness;

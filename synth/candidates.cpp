@@ -7,6 +7,7 @@
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/joint.hpp>
+#include <baton/synth/mcf.hpp>
 #include <baton/synth/relay.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
@@ -59,6 +60,8 @@ public:
                 shortest_path_trees();
             else if (info.name == "bfb")
                 breadth_first_layers();
+            else if (info.name == "mcf")
+                flows();
             else if (info.name == "exact")
                 exact_points(all);
             else
@@ -184,6 +187,21 @@ private:
         }
     }
 
+    void flows() {
+        try {
+            for (FlowAlgorithm& made : mcf(topology_, collective_, options_.policy, options_.seed)) {
+                std::string variant =
+                    fmt::format("{} chunk{} a shard, {} hop{}", made.chunks, made.chunks == 1 ? "" : "s",
+                                made.hops, made.hops == 1 ? "" : "s");
+                if (made.loss >= 5e-5) variant += fmt::format(", {:.2f}% off its flow", 100 * made.loss);
+                add("mcf", variant, std::move(made.algorithm));
+            }
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"mcf", error.message()});
+        }
+    }
+
     // All points of the frontier; among others only where that takes about a second.
     void exact_points(bool among_others) {
         ExactOptions search;
@@ -292,6 +310,9 @@ std::vector<SynthesizerInfo> synthesizers() {
         {"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"});
     list.push_back({"shortest_paths",
                     "balanced trees of least latency; relays where ranks have no route; any collective"});
+    list.push_back({"mcf",
+                    "all_to_all, scatter, gather by multicommodity flow: best rate on any topology, through "
+                    "relays"});
     list.push_back({"exact",
                     "fewest rounds in fewest steps, found or ruled out by a solver: small machines with "
                     "direct links"});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <tuple>
 
@@ -24,10 +25,43 @@ std::vector<int> numbers_of(const std::vector<Key>& keys, int& count) {
     return numbers;
 }
 
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
+    a = (a ^ (b + 0x9e3779b97f4a7c15ULL)) * 0xbf58476d1ce4e5b9ULL;
+    a = (a ^ (a >> 27)) * 0x94d049bb133111ebULL;
+    return a ^ (a >> 31);
+}
+
+// How every arc looks from the sources, summed over all of them: hops from the source, then a few rounds of
+// refinement. Tells apart what neighbors alone do not, such as the directions of a torus of unequal sides.
+std::vector<std::uint64_t> views_of_arcs(const FlowNetwork& network, const std::vector<int>& vertex_color,
+                                         const std::vector<int>& arc_color) {
+    constexpr int kRounds = 3;
+    const std::vector<std::int64_t> ones(network.arcs.size(), 1);
+    std::vector<std::uint64_t> view(network.arcs.size(), 0), color(at(network.vertices)), next;
+    for (const FlowDemand& demand : network.demands) {
+        const std::vector<std::int64_t> hops = distances_from(network, ones, demand.source);
+        for (std::size_t v = 0; v < color.size(); ++v)
+            color[v] = mixed(static_cast<std::uint64_t>(hops[v]), at(vertex_color[v]));
+        for (const int sink : demand.sinks) color[at(sink)] = mixed(color[at(sink)], 1);
+        for (int round = 0; round < kRounds; ++round) {
+            next = color;
+            for (std::size_t a = 0; a < network.arcs.size(); ++a) {
+                const std::size_t from = at(network.arcs[a].from), to = at(network.arcs[a].to);
+                next[to] += mixed(color[from], at(2 * arc_color[a]));
+                next[from] += mixed(color[to], at(2 * arc_color[a] + 1));
+            }
+            for (std::size_t v = 0; v < color.size(); ++v) color[v] = mixed(next[v], 2);
+        }
+        for (std::size_t a = 0; a < network.arcs.size(); ++a)
+            view[a] += mixed(mixed(color[at(network.arcs[a].from)], 3), color[at(network.arcs[a].to)]);
+    }
+    return view;
+}
+
 // Colors of vertices and resources, refined until nothing changes.
 class Refinement {
 public:
-    explicit Refinement(const FlowNetwork& network) : network_(network) {
+    explicit Refinement(const FlowNetwork& network) : network_(&network) {
         std::vector<std::tuple<int, int>> role(at(network.vertices), {0, 0});
         for (const FlowDemand& demand : network.demands) {
             std::get<0>(role[at(demand.source)]) = static_cast<int>(demand.sinks.size());
@@ -49,26 +83,40 @@ public:
             if (vertex_count_ + resource_count_ == before) return resource_count_ <= most;
         }
     }
+    /// Splits classes by how the sources see their arcs; to be refined again.
+    void look_from_sources() {
+        const std::vector<std::uint64_t> view = views_of_arcs(*network_, vertex_, arc_colors());
+        std::vector<std::pair<int, std::uint64_t>> resource;
+        for (const int color : resource_) resource.push_back({color, 0});
+        for (std::size_t a = 0; a < view.size(); ++a) {
+            for (const int r : network_->arcs[a].resources) resource[at(r)].second += mixed(view[a], 4);
+        }
+        resource_ = numbers_of(resource, resource_count_);
+    }
     const std::vector<int>& resources() const { return resource_; }
     int resource_count() const { return resource_count_; }
 
 private:
-    void round() {
-        // An arc's color: its resources.
-        std::vector<std::vector<int>> arc(network_.arcs.size());
+    // An arc's color: its resources.
+    std::vector<int> arc_colors() const {
+        std::vector<std::vector<int>> arc(network_->arcs.size());
         for (std::size_t a = 0; a < arc.size(); ++a) {
-            for (const int r : network_.arcs[a].resources) arc[a].push_back(resource_[at(r)]);
+            for (const int r : network_->arcs[a].resources) arc[a].push_back(resource_[at(r)]);
             std::sort(arc[a].begin(), arc[a].end());
         }
         int arc_count = 0;
-        const std::vector<int> arc_color = numbers_of(arc, arc_count);
+        return numbers_of(arc, arc_count);
+    }
+
+    void round() {
+        const std::vector<int> arc_color = arc_colors();
         using Neighbors = std::vector<std::pair<int, int>>;
-        std::vector<std::tuple<int, Neighbors, Neighbors>> vertex(at(network_.vertices));
+        std::vector<std::tuple<int, Neighbors, Neighbors>> vertex(at(network_->vertices));
         std::vector<std::pair<int, std::vector<std::tuple<int, int, int>>>> resource(resource_.size());
         for (std::size_t v = 0; v < vertex.size(); ++v) std::get<0>(vertex[v]) = vertex_[v];
         for (std::size_t r = 0; r < resource.size(); ++r) resource[r].first = resource_[r];
-        for (std::size_t a = 0; a < arc.size(); ++a) {
-            const FlowArc& it = network_.arcs[a];
+        for (std::size_t a = 0; a < arc_color.size(); ++a) {
+            const FlowArc& it = network_->arcs[a];
             const int from = vertex_[at(it.from)], to = vertex_[at(it.to)];
             std::get<1>(vertex[at(it.from)]).push_back({arc_color[a], to});
             std::get<2>(vertex[at(it.to)]).push_back({arc_color[a], from});
@@ -83,7 +131,7 @@ private:
         resource_ = numbers_of(resource, resource_count_);
     }
 
-    const FlowNetwork& network_;
+    const FlowNetwork* network_;
     std::vector<int> vertex_, resource_;
     int vertex_count_ = 0, resource_count_ = 0;
 };
@@ -156,15 +204,20 @@ public:
             for (std::size_t c = 0; c < lengths.size(); ++c)
                 lengths[c] = std::max(0.0, -solution.duals[at(capacity_row_) + c]);
         }
-        for (const FlowDemand& demand : network_.demands) {
-            std::vector<double> units(network_.arcs.size(), 0);
-            for (std::size_t j = 0; j < columns_.size(); ++j) {
-                const double weight = j + 1 < mix.size() ? mix[j + 1] : 0;
-                if (weight > 1e-12) EvenFlow(network_, columns_[j]).add(demand, weight, units);
-            }
-            flow.units.push_back(std::move(units));
-        }
+        mix_ = std::move(mix);
+        flow.seconds_per_byte = time_of_mixture();
+        flow.optimal = flow.seconds_per_byte <= flow.bound * (1 + kFlowsAgree);
         return flow;
+    }
+
+    /// The mixture that came out, per demand and arc.
+    std::vector<std::vector<double>> units() const {
+        std::vector<std::vector<double>> all;
+        for (const FlowDemand& demand : network_.demands) {
+            all.emplace_back(network_.arcs.size(), 0);
+            add_mixture(demand, all.back());
+        }
+        return all;
     }
 
 private:
@@ -172,6 +225,26 @@ private:
         std::vector<double> of;
         for (const int c : class_) of.push_back(lengths[at(c)]);
         return of;
+    }
+
+    void add_mixture(const FlowDemand& demand, std::vector<double>& units) const {
+        for (std::size_t j = 0; j < columns_.size(); ++j) {
+            const double weight = j + 1 < mix_.size() ? mix_[j + 1] : 0;
+            if (weight > 1e-12) EvenFlow(network_, columns_[j]).add(demand, weight, units);
+        }
+    }
+
+    // Of the busiest resource: classes may hold more than what is truly alike.
+    double time_of_mixture() const {
+        std::vector<double> units(network_.arcs.size(), 0), load(class_.size(), 0);
+        for (const FlowDemand& demand : network_.demands) add_mixture(demand, units);
+        for (std::size_t a = 0; a < units.size(); ++a) {
+            for (const int r : network_.arcs[a].resources) load[at(r)] += units[a];
+        }
+        double time = 0;
+        for (std::size_t r = 0; r < load.size(); ++r)
+            time = std::max(time, load[r] / static_cast<double>(network_.resources[r].capacity));
+        return time;
     }
 
     // Adds the even flow under these lengths to the mixture; returns the bound that they prove.
@@ -225,27 +298,42 @@ private:
     LinearProgram program_;
     double unit_ = 1;
     int capacity_row_ = 1;
+    std::vector<double> mix_;                         // per variable of the last little program
     std::vector<std::vector<std::int64_t>> columns_;  // lengths of arcs
     std::vector<std::vector<double>> loads_;          // [column][class]
 };
 
 }  // namespace
 
-std::vector<int> resource_classes(const FlowNetwork& network) {
-    Refinement refinement(network);
-    refinement.refine(static_cast<int>(network.resources.size()));
-    return refinement.resources();
-}
-
 ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limits) {
     if (network.demands.empty() || network.arcs.empty()) return {};
     Refinement refinement(network);
-    if (!refinement.refine(static_cast<int>(limits.most_classes))) return {};
-    const auto size = static_cast<std::int64_t>(network.demands.size()) *
-                      static_cast<std::int64_t>(network.arcs.size() + at(network.vertices));
-    const std::int64_t rounds =
-        std::clamp<std::int64_t>(limits.most_work / std::max<std::int64_t>(1, size), 1, 200);
-    return SymmetricSearch(network, refinement.resources(), refinement.resource_count()).run(rounds);
+    const auto most = static_cast<int>(limits.most_classes);
+    if (!refinement.refine(most)) return {};
+    const auto size =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(network.demands.size()) *
+                                      static_cast<std::int64_t>(network.arcs.size() + at(network.vertices)));
+    const std::int64_t rounds = std::clamp<std::int64_t>(limits.most_work / size, 1, 400);
+    SymmetricSearch coarse(network, refinement.resources(), refinement.resource_count());
+    ConcurrentFlow flow = coarse.run(rounds);
+    const int coarse_count = refinement.resource_count();
+    if (!flow.optimal && size <= limits.most_work / 10) {
+        refinement.look_from_sources();
+        if (refinement.refine(most) && refinement.resource_count() > coarse_count) {
+            SymmetricSearch fine(network, refinement.resources(), refinement.resource_count());
+            ConcurrentFlow better = fine.run(rounds);
+            if (better.bound < flow.bound) {
+                better.bound = flow.bound;
+                better.lengths = flow.lengths;
+                better.optimal = better.seconds_per_byte <= better.bound * (1 + kFlowsAgree);
+            }
+            flow = std::move(better);
+            if (limits.keep_units) flow.units = fine.units();
+            return flow;
+        }
+    }
+    if (limits.keep_units) flow.units = coarse.units();
+    return flow;
 }
 
 }  // namespace baton::synth

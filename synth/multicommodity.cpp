@@ -109,20 +109,15 @@ void check_reach(const FlowNetwork& network) {
 
 ConcurrentFlow concurrent_flow(const FlowNetwork& network, const FlowLimits& limits) {
     check_reach(network);
-    constexpr double kAgree = 1e-7;
     ConcurrentFlow flow = symmetric_flow(network, limits);
-    if (!flow.units.empty()) {
-        flow.seconds_per_byte = time_of(network, flow.units);
-        flow.optimal = flow.seconds_per_byte <= flow.bound * (1 + kAgree);
-        if (flow.optimal) return flow;
-    }
     const auto entries =
         static_cast<std::int64_t>(network.demands.size()) * static_cast<std::int64_t>(network.arcs.size());
-    if (entries > limits.most_entries) return flow;
+    if (flow.optimal || entries > limits.most_entries) return flow;
     ConcurrentFlow full;
     if (!SourceFlowProgram(network).solve(full)) return flow;
     full.seconds_per_byte = time_of(network, full.units);
-    full.optimal = full.seconds_per_byte <= full.bound * (1 + kAgree);
+    full.optimal = full.seconds_per_byte <= full.bound * (1 + kFlowsAgree);
+    if (!limits.keep_units) full.units.clear();
     return full;
 }
 

@@ -14,13 +14,17 @@ namespace baton::synth {
 /// How far the search may go. Counts, not seconds, so that the same input gives the same result everywhere.
 struct FlowLimits {
     std::int64_t most_entries = 30'000;  ///< sources times arcs of the full linear program
-    std::int64_t most_classes = 64;      ///< kinds of resources that are told apart in the search by symmetry
+    std::int64_t most_classes = 256;     ///< kinds of resources that are told apart in the search by symmetry
     std::int64_t most_work = 400'000'000;  ///< sources times arcs times rounds of the search by symmetry
+    bool keep_units = true;                ///< false: `ConcurrentFlow::units` stays empty
 };
+
+/// How close flows and lengths must come (relative) to count as optimal.
+inline constexpr double kFlowsAgree = 1e-7;
 
 /// Flows that move one unit between every pair of `FlowNetwork::demands`, and lengths of resources.
 struct ConcurrentFlow {
-    /// Per demand and arc: units. May be empty when only lengths were found.
+    /// Per demand and arc: units. Empty when only lengths were found or asked for.
     std::vector<std::vector<double>> units;
     /// Seconds per byte of a unit that the flows take: the busiest resource's load over its capacity.
     double seconds_per_byte = 0;
@@ -28,7 +32,7 @@ struct ConcurrentFlow {
     /// by the sum of length times capacity, is what no flow can beat (seconds per byte of a unit).
     std::vector<double> lengths;
     double bound = 0;
-    /// Flows and lengths agree to 1e-7: both are optimal.
+    /// Flows and lengths agree to `kFlowsAgree`: both are optimal.
     bool optimal = false;
 };
 

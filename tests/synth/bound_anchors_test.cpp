@@ -139,6 +139,25 @@ TEST_CASE("all-to-all optima of the literature are met exactly, each with a flow
     CHECK(rate(topologies::load("paper/a100-oddeven:hosts=8")) == Rational(25, 56));
 }
 
+TEST_CASE("all-to-all lengths are told from false ones, and unequal sides of a torus from each other") {
+    // The cut across the longer side: 64 ranks each, 16 links each way.
+    const Topology torus = topologies::load("torus:8x16");
+    CHECK(per_gigabyte(bound_of(torus, CollectiveKind::all_to_all)) == Rational(64 * 64, 16 * 50));
+    const Topology mesh = topologies::load("mesh:8x8");
+    synth::Bound bound = bound_of(mesh, CollectiveKind::all_to_all);
+    REQUIRE(bound.bandwidth.witness.kind == synth::WitnessKind::lengths);
+    CHECK(bound.bandwidth.best_cut);
+    CHECK(test::check_bandwidth(mesh, bound) == "");
+    synth::Bound wrong = bound;
+    wrong.bandwidth.witness.link_lengths[0] += 1;
+    CHECK(test::check_bandwidth(mesh, wrong) != "");
+    wrong = bound;
+    wrong.bandwidth.witness.demand += 1;
+    wrong.bandwidth.seconds_per_byte =
+        Rational(wrong.bandwidth.witness.demand, wrong.bandwidth.witness.capacity);
+    CHECK(test::check_bandwidth(mesh, wrong) != "");
+}
+
 TEST_CASE("links that all-to-all cannot fill are told from those that bind it") {
     // Three in a line, the second link at a fifth: two pairs each way cross it.
     Topology line = slowed(topologies::load("mesh:1x3"), "gpu2", 5);

@@ -1,0 +1,34 @@
+// Flows in whole chunks: every shard in equal chunks, each on one path, with the busiest link as little busy
+// as possible. Internal to the layer.
+#pragma once
+
+#include <baton/synth/flow_hops.hpp>
+#include <baton/synth/multicommodity.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace baton::synth {
+
+/// How far rerouting may go, as a count of arcs looked at.
+inline constexpr std::int64_t kMostRoutingWork = 300'000'000;
+
+/// A path for every chunk of every pair of `FlowNetwork::demands`.
+struct FlowRouting {
+    std::int64_t chunks = 1;  ///< of one shard
+    /// Hops of chunk k of the s-th sink of demand d: paths[first[d] + s * chunks + k].
+    std::vector<std::vector<int>> paths;
+    std::vector<std::size_t> first;  ///< per demand
+    /// Seconds per byte of a unit that the busiest resource needs.
+    double seconds_per_byte = 0;
+};
+
+/// Rounds the flow to `chunks` chunks per shard (chunk by chunk back from the sinks along what is left of the
+/// flow; along cheapest paths where there is none), then moves single chunks away from busy resources as long
+/// as the sum of powers of all utilizations falls; the power is raised by and by, so that the busiest
+/// resource comes to decide. A heuristic: the result is a valid routing, at least as long as `flow.bound`,
+/// without a promise how close. Ends early within `enough` (relative) of `flow.bound`.
+FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const ConcurrentFlow& flow,
+                         std::int64_t chunks, double enough);
+
+}  // namespace baton::synth
