@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/ir/transform.hpp>
+#include <baton/synth/by_group.hpp>
 #include <baton/synth/exact_search.hpp>
 
 #include <fmt/format.h>
@@ -130,7 +131,6 @@ public:
                    const ExactOptions& options)
         : collective_(collective), options_(options), start_(std::chrono::steady_clock::now()) {
         what_ = exact_case(collective.kind);
-        if (!collective.groups.empty()) throw input_error("exact search serves one group of all ranks only");
         if (collective.ranks > options.most_ranks)
             throw input_error(fmt::format("exact search serves {} ranks at most", options.most_ranks));
         machine_ = synchronous_machine(topology, collective.ranks);
@@ -254,10 +254,51 @@ private:
     ExactFrontier frontier_;
 };
 
+// Each group has a frontier of its own; the points of equal place run side by side, the last one of a group
+// beside all further ones of the others.
+ExactFrontier frontier_of_groups(const topologies::Topology& topology, const ir::Collective& collective,
+                                 const ExactOptions& options) {
+    std::vector<ExactFrontier> found;
+    ExactFrontier made;
+    for (std::size_t p = 0;; ++p) {
+        ExactPoint point;
+        point.optimal = true;
+        bool more = false;
+        std::size_t g = 0;
+        point.algorithm = by_group(
+            topology, collective, [&](const topologies::Topology& seen, const ir::Collective& plain) {
+                if (g == found.size()) found.push_back(FrontierSearch(seen, plain, options).run());
+                const std::vector<ExactPoint>& points = found[g++].points;
+                if (points.empty()) throw input_error("exact search found nothing within its limits");
+                const ExactPoint& own = points[std::min(p, points.size() - 1)];
+                more = more || p + 1 < points.size();
+                point.optimal = point.optimal && own.optimal;
+                // The slowest group stands for all: more steps, then more rounds per chunk.
+                if (own.steps > point.steps ||
+                    (own.steps == point.steps && own.rounds * point.chunks > point.rounds * own.chunks)) {
+                    point.chunks = own.chunks;
+                    point.steps = own.steps;
+                    point.rounds = own.rounds;
+                    point.bound = own.bound;
+                }
+                return own.algorithm;
+            });
+        made.points.push_back(std::move(point));
+        if (!more) break;
+    }
+    for (std::size_t g = 0; g < found.size(); ++g) {
+        made.fewest_steps = std::max(made.fewest_steps, found[g].fewest_steps);
+        for (const std::string& note : found[g].notes)
+            made.notes.push_back(fmt::format("group search {}: {}", g + 1, note));
+    }
+    return made;
+}
+
 }  // namespace
 
 ExactFrontier exact_frontier(const topologies::Topology& topology, const ir::Collective& collective,
                              const ExactOptions& options) {
+    if (!collective.groups.empty()) return frontier_of_groups(topology, collective, options);
     return FrontierSearch(topology, collective, options).run();
 }
 

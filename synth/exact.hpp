@@ -43,8 +43,9 @@ struct ExactFrontier {
 /// The frontier between latency and bandwidth of synchronous schedules (arXiv 2008.08708; machine and rules
 /// in synchronous.hpp): for each number of steps, the fewest rounds per chunk found. Serves all_gather,
 /// broadcast, scatter, gather and all_to_all, reduce and reduce_scatter by reversal, and all_reduce as both
-/// of these. Links through switches are not used and no claim is made about them. Same input and enough time,
-/// same schedules. Throws an input error with the reason where it does not serve the case.
+/// of these. Links through switches are not used and no claim is made about them. Groups are searched one by
+/// one, each on the links among its own ranks; a point then names the group with most steps. Same input and
+/// enough time, same schedules. Throws an input error with the reason where it does not serve the case.
 ExactFrontier exact_frontier(const topologies::Topology& topology, const ir::Collective& collective,
                              const ExactOptions& options = {});
 

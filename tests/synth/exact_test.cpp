@@ -153,3 +153,20 @@ TEST_CASE("exact search refuses what it is not made for") {
     refused("torus:5x5", ir::CollectiveKind::all_gather);
     refused("ring:4", ir::CollectiveKind::send_recv);
 }
+
+TEST_CASE("exact search serves groups one by one, on the links among their ranks") {
+    const topologies::Topology torus = topologies::load("torus:4x4");
+    ir::Collective c;
+    c.kind = ir::CollectiveKind::all_gather;
+    c.ranks = 16;
+    c.groups = {{0, 1, 2, 3}, {5, 9}, {15}};
+    const synth::ExactFrontier frontier = synth::exact_frontier(torus, c);
+    REQUIRE(!frontier.points.empty());
+    for (const synth::ExactPoint& point : frontier.points) {
+        CHECK(point.steps == 2);  // a ring of four
+        CHECK(point.algorithm.collective.groups == c.groups);
+        CHECK(ir::verify(point.algorithm).assurance == ir::Assurance::proved);
+    }
+    c.groups = {{0, 5}};
+    CHECK_THROWS_AS(synth::exact_frontier(torus, c), Error);
+}
