@@ -1,6 +1,8 @@
 #include <baton/synth/candidates.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/parallel.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/breadth_first.hpp>
 #include <baton/synth/by_group.hpp>
 #include <baton/synth/exact.hpp>
@@ -15,7 +17,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <numeric>
+#include <set>
 
 namespace baton::synth {
 namespace {
@@ -31,6 +36,8 @@ ir::VerifyOptions verification() {
     return options;
 }
 
+// Makes the candidates of some synthesizers, one after another. Makers share nothing but their input, so
+// that several may run at once.
 class Maker {
 public:
     Maker(const Topology& topology, const ir::Collective& collective, const SynthesisOptions& options)
@@ -39,36 +46,27 @@ public:
           options_(options),
           routes_(topology, options.policy, options.seed) {}
 
-    CandidateList make() {
-        const std::vector<SynthesizerInfo> known = synthesizers();
-        const bool all = options_.algorithm == "auto";
-        if (!all && std::none_of(known.begin(), known.end(), [&](const SynthesizerInfo& info) {
-                return info.name == options_.algorithm;
-            })) {
-            std::string names = "auto";
-            for (const SynthesizerInfo& info : known) names += " " + info.name;
-            throw input_error(fmt::format("unknown algorithm \"{}\"", options_.algorithm.substr(0, 60)),
-                              "--algorithm", "known: " + names);
-        }
-        for (const SynthesizerInfo& info : known) {
-            if (!all && info.name != options_.algorithm) continue;
-            if (info.name == "forest")
-                packed_trees();
-            else if (info.name == "joint")
-                joint_trees();
-            else if (info.name == "shortest_paths")
-                shortest_path_trees();
-            else if (info.name == "bfb")
-                breadth_first_layers();
-            else if (info.name == "mcf")
-                flows();
-            else if (info.name == "exact")
-                exact_points(all);
-            else
-                pattern(info.name);
-        }
+    CandidateList make(const std::string& name) {
+        list_ = {};
+        if (name == "forest")
+            packed_trees();
+        else if (name == "joint")
+            joint_trees();
+        else if (name == "shortest_paths")
+            shortest_path_trees();
+        else if (name == "bfb")
+            breadth_first_layers();
+        else if (name == "mcf")
+            flows();
+        else if (name == "exact")
+            exact_points(options_.algorithm == "auto");
+        else
+            pattern(name);
         return std::move(list_);
     }
+
+    /// What `make` had when it was stopped.
+    CandidateList made_so_far() { return std::move(list_); }
 
 private:
     void pattern(const std::string& name) {
@@ -155,7 +153,7 @@ private:
                 std::string variant =
                     fmt::format("{} tree{} per root, depth {}", before, before == 1 ? "" : "s", made.depth);
                 if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
-                add("forest", variant, std::move(made.algorithm));
+                add("forest", variant, std::move(made.algorithm), made.depth);
             } catch (const Error& error) {
                 if (error.kind() != ErrorKind::input) throw;
                 list_.refusals.push_back({"forest", error.message()});
@@ -173,14 +171,16 @@ private:
     void joint_trees() {
         try {
             std::string variant;
+            int depth = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
                 JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed);
                 variant =
                     fmt::format("{} tree pairs from {} roots, depth {}, {:.2f}% below its linear program",
                                 made.trees, made.roots, made.depth, 100 * (1 - made.rate / made.optimum));
+                depth = std::max(depth, made.depth);
                 return std::move(made.algorithm);
             });
-            add("joint", variant, std::move(all));
+            add("joint", variant, std::move(all), depth);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             list_.refusals.push_back({"joint", error.message()});
@@ -229,6 +229,7 @@ private:
     void breadth_first_layers() {
         try {
             std::string variant;
+            int depth = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
                 BreadthFirstAlgorithm made =
                     breadth_first(machine, collective, options_.policy, options_.seed);
@@ -236,9 +237,10 @@ private:
                     throw input_error("every rank reaches every other in one step: see all_pairs and direct");
                 variant = fmt::format("{} tree{} per root, depth {}", made.trees_per_root,
                                       made.trees_per_root == 1 ? "" : "s", made.depth);
+                depth = std::max(depth, made.depth);
                 return std::move(made.algorithm);
             });
-            add("bfb", variant, std::move(all));
+            add("bfb", variant, std::move(all), depth);
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             list_.refusals.push_back({"bfb", error.message()});
@@ -257,7 +259,7 @@ private:
                 });
                 add("shortest_paths",
                     fmt::format("{} tree{} per root, depth {}", per_root, per_root == 1 ? "" : "s", depth),
-                    std::move(all));
+                    std::move(all), depth);
                 // Where all ways are single hops, more trees are the same tree.
                 if (depth <= 1) return;
             } catch (const Error& error) {
@@ -268,8 +270,11 @@ private:
         }
     }
 
-    void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm) {
+    /// Verifies and keeps. `depth`: hops of the deepest tree, 0 where there are no trees.
+    void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm, int depth = 0) {
+        stop_point();
         Candidate candidate;
+        candidate.depth = depth;
         candidate.name = name;
         candidate.variant = variant;
         candidate.steps = algorithm.step_count();
@@ -296,6 +301,28 @@ private:
     std::vector<std::vector<Ring>> rings_;  // [group]
 };
 
+// Synthesizers (by index in `known`) that one maker does one after another, in the order in which they are
+// begun: cheap ones first, so that a short time still gives a good answer. Those that share work stand
+// together: rings are searched once, and plain patterns know each other's routes. `only`: one synthesizer, ""
+// = all.
+std::vector<std::vector<std::size_t>> parts_of_work(const std::vector<SynthesizerInfo>& known,
+                                                    const std::string& only) {
+    std::set<std::string> patterns;
+    for (const PatternInfo& pattern : fixed_patterns()) patterns.insert(pattern.name);
+    std::vector<std::vector<std::size_t>> parts(3);  // plain patterns, rings, trees of least latency
+    const auto part_of = [&](const std::string& name) -> std::size_t {
+        if (name == "ring" || name == "multi_ring") return 1;
+        if (name == "shortest_paths") return 2;
+        if (patterns.contains(name)) return 0;
+        parts.emplace_back();
+        return parts.size() - 1;
+    };
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        if (only.empty() || known[i].name == only) parts[part_of(known[i].name)].push_back(i);
+    }
+    return parts;
+}
+
 }  // namespace
 
 std::vector<SynthesizerInfo> synthesizers() {
@@ -321,7 +348,38 @@ std::vector<SynthesizerInfo> synthesizers() {
 
 CandidateList make_candidates(const Topology& topology, const ir::Collective& collective,
                               const SynthesisOptions& options) {
-    return Maker(topology, collective, options).make();
+    const std::vector<SynthesizerInfo> known = synthesizers();
+    const bool all = options.algorithm == "auto";
+    if (!all && std::none_of(known.begin(), known.end(),
+                             [&](const SynthesizerInfo& info) { return info.name == options.algorithm; })) {
+        std::string names = "auto";
+        for (const SynthesizerInfo& info : known) names += " " + info.name;
+        throw input_error(fmt::format("unknown algorithm \"{}\"", options.algorithm.substr(0, 60)),
+                          "--algorithm", "known: " + names);
+    }
+    std::vector<CandidateList> lists(known.size());
+    const std::vector<std::vector<std::size_t>> parts = parts_of_work(known, all ? "" : options.algorithm);
+    std::atomic<bool> stopped = false;
+    parallel_for(parts.size(), options.threads, [&](std::size_t p) {
+        Maker maker(topology, collective, options);
+        for (const std::size_t i : parts[p]) {
+            try {
+                stop_point();
+                lists[i] = maker.make(known[i].name);
+            } catch (const Stopped&) {
+                lists[i] = maker.made_so_far();
+                lists[i].refusals.push_back({known[i].name, "the time ended before it was done"});
+                stopped = true;
+            }
+        }
+    });
+    CandidateList together;
+    together.stopped = stopped;
+    for (CandidateList& list : lists) {
+        std::move(list.candidates.begin(), list.candidates.end(), std::back_inserter(together.candidates));
+        std::move(list.refusals.begin(), list.refusals.end(), std::back_inserter(together.refusals));
+    }
+    return together;
 }
 
 }  // namespace baton::synth

@@ -9,13 +9,16 @@
 
 namespace baton::synth {
 
-/// Candidates with verified algorithms, and the synthesizers that had none. `name` is "auto" or one
-/// synthesizer, whose refusal is then an input error. Algorithms that fail verification are an internal
-/// error.
+/// Candidates with verified algorithms, and the synthesizers that had none, both in the order of
+/// `synthesizers`.
 struct CandidateList {
     std::vector<Candidate> candidates;
     std::vector<Refusal> refusals;
+    bool stopped = false;  ///< the thread's stop token ended it: some are missing, and say so as refusals
 };
+
+/// Asks every synthesizer, or the one of `options.algorithm` (an input error when its name is unknown), on
+/// `options.threads` threads, cheap ones first. Algorithms that fail verification are an internal error.
 CandidateList make_candidates(const topologies::Topology& topology, const ir::Collective& collective,
                               const SynthesisOptions& options);
 

@@ -167,7 +167,7 @@ public:
 private:
     bool time_left() {
         const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-        if (spent.count() > options_.seconds) result_.out_of_time = true;
+        if (spent.count() > options_.seconds || options_.stop.stop_requested()) result_.out_of_time = true;
         return !result_.out_of_time;
     }
     void progress(const std::string& stage, double fraction) const {
@@ -263,12 +263,14 @@ Synthesis synthesize(const Topology& topology, const ir::Collective& collective,
     if (options.tiles < 0 || options.tiles > 65536)
         throw input_error(fmt::format("{} tiles are out of range", options.tiles), "--tiles",
                           "use 0 to 65536");
+    const StopScope scope(options.stop);
     Synthesis result;
     result.bound = bound(topology, collective);
     if (options.progress) options.progress("making candidates", 0);
     CandidateList list = make_candidates(topology, collective, options);
     result.candidates = std::move(list.candidates);
     result.refusals = std::move(list.refusals);
+    result.out_of_time = list.stopped;
     Portfolio(topology, options, result).run();
     if (result.choices.empty()) throw nothing_serves(result, collective, options);
     return result;

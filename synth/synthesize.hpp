@@ -3,6 +3,7 @@
 #pragma once
 
 #include <baton/base/quantities.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/algorithm.hpp>
 #include <baton/ir/plan_set.hpp>
 #include <baton/ir/verify.hpp>
@@ -24,6 +25,8 @@ struct Candidate {
     std::shared_ptr<const ir::Algorithm> algorithm;
     ir::Assurance assurance = ir::Assurance::not_proven;  ///< from verification
     std::int64_t steps = 0;
+    int depth = 0;  ///< hops of the deepest tree, both phases of an all_reduce together where they overlap; 0
+                    ///< where the synthesizer makes no trees
     /// "ring" or "ring (searched order)".
     std::string label() const { return variant.empty() ? name : name + " (" + variant + ")"; }
 };
@@ -58,6 +61,9 @@ struct SynthesisOptions {
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
     double seconds = 120;    ///< time for simulation; afterwards only what is needed is still simulated
+    int threads = 1;         ///< candidates are made on so many at once; the result does not depend on it
+    /// Ends the work early: what was verified and simulated by then is the result.
+    StopToken stop;
     std::int64_t step_limit = 4'000'000;  ///< candidates with more steps are refused
     /// Called now and then with what is done and the share that is done; may be empty.
     std::function<void(const std::string& stage, double fraction)> progress;
