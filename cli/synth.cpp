@@ -66,6 +66,7 @@ public:
         app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
         app.add_option("--trees", trees_, "forest: exactly so many trees per root; 0 (default): chosen");
         app.add_option("--max-depth", max_depth_, "forest: hops of the deepest tree; 0 (default): no bound");
+        app.add_option("--seed", seed_, "greedy: of its choices among equals")->capture_default_str();
         app.add_option("--budget", budget_, "seconds for simulation")->capture_default_str();
         app.add_option("-o,--output", output_,
                        "write the algorithm (JSON, or CBOR for .cbor); where several win, say which --size");
@@ -94,6 +95,7 @@ private:
     CollectiveOptions options_;
     int tiles_ = 0, max_depth_ = 0;
     std::int64_t trees_ = 0;
+    std::uint64_t seed_ = 0;
     double budget_ = 120;
     bool explain_ = false;
     topologies::Topology machine_;
@@ -110,6 +112,7 @@ synth::Synthesis SynthCommand::synthesize() const {
     if (max_depth_ < 0) throw input_error("the depth must not be negative", "--max-depth");
     options.trees = trees_;
     options.most_depth = max_depth_;
+    options.greedy_seed = seed_;
     const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
     options.policy = policy.policy;
     options.seed = policy.seed;
@@ -248,6 +251,7 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
     if (policy_ != "spread") line += " --policy " + shell_word(policy_);
     if (trees_ != 0) line += fmt::format(" --trees {}", trees_);
     if (max_depth_ != 0) line += fmt::format(" --max-depth {}", max_depth_);
+    if (seed_ != 0) line += fmt::format(" --seed {}", seed_);
     if (tiles_ != 0) line += fmt::format(" --tiles {}", tiles_);
     return line + fmt::format(" --size {} -o {}", to_string(result.choices.back().size), kind);
 }

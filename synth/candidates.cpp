@@ -8,6 +8,7 @@
 #include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
+#include <baton/synth/greedy.hpp>
 #include <baton/synth/joint.hpp>
 #include <baton/synth/mcf.hpp>
 #include <baton/synth/relay.hpp>
@@ -28,6 +29,7 @@ namespace {
 using topologies::Topology;
 
 constexpr std::int64_t kMostTrees = 64;
+constexpr std::int64_t kManyChunks = 64 << 10;  // greedy: sizes below are not cut
 
 // Steps up to which a candidate is fully followed by verification within a second or so.
 ir::VerifyOptions verification() {
@@ -58,6 +60,8 @@ public:
             breadth_first_layers();
         else if (name == "mcf")
             flows();
+        else if (name == "greedy")
+            greedy_matching(options_.algorithm == "auto");
         else if (name == "exact")
             exact_points(options_.algorithm == "auto");
         else
@@ -270,6 +274,35 @@ private:
         }
     }
 
+    // For the smallest and the largest size; among others only where that takes about a second.
+    void greedy_matching(bool among_others) {
+        GreedyOptions search;
+        search.seed = options_.greedy_seed;
+        search.policy = options_.policy;
+        search.policy_seed = options_.seed;
+        search.step_limit = options_.step_limit;
+        if (among_others) search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
+        if (among_others) search.work = 250'000;
+        std::int64_t before = -1;
+        for (const Bytes size : {options_.sizes.front(), options_.sizes.back()}) {
+            if (size.count == before) continue;
+            before = size.count;
+            search.size = size;
+            search.most_chunks = size.count < kManyChunks ? 1 : 32;
+            try {
+                GreedyAlgorithm made = greedy(topology_, collective_, search);
+                add("greedy",
+                    fmt::format("{} chunk{}, for {}", made.chunks, made.chunks == 1 ? "" : "s",
+                                to_string(size)),
+                    std::move(made.algorithm));
+            } catch (const Error& error) {
+                if (error.kind() != ErrorKind::input) throw;
+                list_.refusals.push_back({"greedy", error.message()});
+                return;
+            }
+        }
+    }
+
     /// Verifies and keeps. `depth`: hops of the deepest tree, 0 where there are no trees.
     void add(const std::string& name, const std::string& variant, ir::Algorithm algorithm, int depth = 0) {
         stop_point();
@@ -340,6 +373,9 @@ std::vector<SynthesizerInfo> synthesizers() {
     list.push_back({"mcf",
                     "all_to_all, scatter, gather by multicommodity flow: best rate on any topology, through "
                     "relays"});
+    list.push_back({"greedy",
+                    "chunk by chunk to whoever lacks it as links come free; any collective, thousands of "
+                    "ranks"});
     list.push_back({"exact",
                     "fewest rounds in fewest steps, found or ruled out by a solver: small machines with "
                     "direct links"});

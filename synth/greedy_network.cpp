@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -45,6 +46,13 @@ using Span = std::pair<std::int64_t, int>;  // latency, hops
 Span span_of(const topologies::Route& route) { return {route.latency.picoseconds, route.hops}; }
 
 }  // namespace
+
+std::int64_t greedy_duration(Bytes bytes, double seconds_per_byte, std::int64_t most) {
+    // Less than a hundredth of a picosecond is rounding of the rate.
+    const double picoseconds = std::ceil(static_cast<double>(bytes.count) * seconds_per_byte * 1e12 - 0.01);
+    if (picoseconds <= 0) return 0;
+    return picoseconds >= static_cast<double>(most) ? most : static_cast<std::int64_t>(picoseconds);
+}
 
 void GreedyNetwork::Lists::fill(int lists,
                                 const std::vector<std::pair<std::int32_t, std::int32_t>>& members) {

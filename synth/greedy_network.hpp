@@ -27,6 +27,9 @@ struct GreedyUse {
     double seconds_per_byte = 0;
 };
 
+/// Picoseconds for `bytes`, rounded up, at most `most`.
+std::int64_t greedy_duration(Bytes bytes, double seconds_per_byte, std::int64_t most);
+
 /// Which pairs: all that a route joins within a host; between hosts those of least latency from a rank to the
 /// other host or to a rank from the other host (on rails, the ranks of one rail). Links that one edge alone
 /// uses count as one resource, the slowest of them.

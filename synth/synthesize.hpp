@@ -59,9 +59,10 @@ struct SynthesisOptions {
     int tiles = 0;                   ///< 0 = chosen for every candidate and size
     int most_tiles = 128;            ///< largest number of tiles that is tried
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
-    std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
-    double seconds = 120;    ///< time for simulation; afterwards only what is needed is still simulated
-    int threads = 1;         ///< candidates are made on so many at once; the result does not depend on it
+    std::uint64_t seed = 0;         ///< for RoutePolicy::ecmp
+    std::uint64_t greedy_seed = 0;  ///< greedy: of its choices among equals
+    double seconds = 120;  ///< time for simulation; afterwards only what is needed is still simulated
+    int threads = 1;       ///< candidates are made on so many at once; the result does not depend on it
     /// Ends the work early: what was verified and simulated by then is the result.
     StopToken stop;
     std::int64_t step_limit = 4'000'000;  ///< candidates with more steps are refused
