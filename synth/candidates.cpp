@@ -212,7 +212,7 @@ private:
         if (among_others) {
             search.most_ranks = 8;
             search.rounded = false;
-            search.seconds = 0.5;
+            search.effort = 2'000'000;
             search.most_chunks = 2;
             search.more_steps = 0;
         }

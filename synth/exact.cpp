@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 
@@ -129,7 +128,7 @@ class FrontierSearch {
 public:
     FrontierSearch(const topologies::Topology& topology, const ir::Collective& collective,
                    const ExactOptions& options)
-        : collective_(collective), options_(options), start_(std::chrono::steady_clock::now()) {
+        : collective_(collective), options_(options) {
         what_ = exact_case(collective.kind);
         if (collective.ranks > options.most_ranks)
             throw input_error(fmt::format("exact search serves {} ranks at most", options.most_ranks));
@@ -164,9 +163,9 @@ public:
     }
 
 private:
-    ExactBudget left() const {
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-        return {options_.seconds - spent.count(), options_.effort, 2048};
+    ExactBudget left() {
+        constexpr std::int64_t kMostOfOne = 2'000'000'000;
+        return {std::min(options_.effort - spent_, kMostOfOne), 2048, &spent_};
     }
 
     void look_at(int steps) {
@@ -203,13 +202,13 @@ private:
     }
 
     // The widest symmetry first: it makes answers fast where they exist; only the last proves that none does.
-    SearchResult search(const SynchronousMachine& machine, int steps, std::int64_t rounds) const {
+    SearchResult search(const SynchronousMachine& machine, int steps, std::int64_t rounds) {
         const bool same = machine == machine_;
         const auto groups = same || ir::has_root(what_.kind) ? groups_ : free_symmetries(machine);
         for (std::size_t g = 0; g < groups.size(); ++g) {
             ExactBudget budget = left();
             // Restricted searches may not eat up what the unrestricted one needs.
-            if (g + 1 < groups.size()) budget.seconds /= 2, budget.effort /= 4;
+            if (g + 1 < groups.size()) budget.effort /= 4;
             SearchResult result = search_schedule(machine, demand_, steps, rounds, groups[g], budget);
             if (result.answer == ExactAnswer::found || g + 1 == groups.size()) return result;
         }
@@ -246,7 +245,7 @@ private:
 
     const ir::Collective& collective_;
     const ExactOptions& options_;
-    std::chrono::steady_clock::time_point start_;
+    std::int64_t spent_ = 0;  // of options_.effort
     ExactCase what_;
     SynchronousMachine machine_, turned_;
     ExactDemand demand_;

@@ -13,12 +13,11 @@
 namespace baton::synth {
 
 struct ExactOptions {
-    double seconds = 60;                  ///< wall time of all questions together
-    std::int64_t effort = 2'000'000'000;  ///< of one question, in the solver's own steps
-    int most_chunks = 6;                  ///< largest number of chunks per address that is tried
-    int more_steps = 1;                   ///< steps beyond the fewest that are tried
-    bool rounded = true;                  ///< false: machines whose bandwidths must be rounded are refused
-    int most_ranks = 16;                  ///< larger machines are refused
+    std::int64_t effort = 200'000'000;  ///< of all questions together, in the solver's own steps
+    int most_chunks = 6;                ///< largest number of chunks per address that is tried
+    int more_steps = 1;                 ///< steps beyond the fewest that are tried
+    bool rounded = true;                ///< false: machines whose bandwidths must be rounded are refused
+    int most_ranks = 16;                ///< larger machines are refused
 };
 
 /// A schedule of `chunks` chunks per shard (per buffer for kinds without shards) in `steps` steps of `rounds`
@@ -44,8 +43,8 @@ struct ExactFrontier {
 /// in synchronous.hpp): for each number of steps, the fewest rounds per chunk found. Serves all_gather,
 /// broadcast, scatter, gather and all_to_all, reduce and reduce_scatter by reversal, and all_reduce as both
 /// of these. Links through switches are not used and no claim is made about them. Groups are searched one by
-/// one, each on the links among its own ranks; a point then names the group with most steps. Same input and
-/// enough time, same schedules. Throws an input error with the reason where it does not serve the case.
+/// one, each on the links among its own ranks; a point then names the group with most steps. Same input,
+/// same schedules. Throws an input error with the reason where it does not serve the case.
 ExactFrontier exact_frontier(const topologies::Topology& topology, const ir::Collective& collective,
                              const ExactOptions& options = {});
 

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
 #include <fmt/format.h>
 
@@ -111,9 +112,29 @@ private:
 template <class Target>
 void limit_effort(z3::context& context, Target& target, const ExactBudget& budget) {
     z3::params params(context);
-    params.set("timeout", static_cast<unsigned>(std::clamp(budget.seconds, 0.001, 4e6) * 1000));
     params.set("rlimit", static_cast<unsigned>(std::clamp<std::int64_t>(budget.effort, 1, UINT32_MAX)));
     target.set(params);
+}
+
+// Asks, and lets the stop token of the thread end it.
+template <class Target>
+z3::check_result ask_solver(z3::context& context, Target& target, const ExactBudget& budget) {
+    stop_point();
+    const StopToken token = current_stop();
+    z3::check_result answer;
+    {
+        const StopWatch watch(token, [&context] { context.interrupt(); });
+        answer = target.check();
+    }
+    stop_point();
+    if (budget.spent == nullptr) return answer;
+    const z3::stats counts = target.statistics();
+    for (unsigned i = 0; i < counts.size(); ++i) {
+        if (counts.key(i) == "rlimit count")
+            *budget.spent += counts.is_uint(i) ? std::int64_t{counts.uint_value(i)}
+                                               : static_cast<std::int64_t>(counts.double_value(i));
+    }
+    return answer;
 }
 
 class ScheduleQuestion {
@@ -147,7 +168,7 @@ public:
         arrivals();
         capacities();
         order_copies();
-        const z3::check_result answer = solver_.check();
+        const z3::check_result answer = ask_solver(context_, solver_, budget_);
         if (answer == z3::unsat) result.answer = ExactAnswer::impossible;
         if (answer == z3::sat) {
             result.answer = ExactAnswer::found;
@@ -190,6 +211,7 @@ private:
         const std::vector<std::vector<int>> in = machine_.in();
         for (std::size_t a = 0; a < demand_.addresses.size(); ++a) {
             if (!orbits_.first_address(a)) continue;
+            stop_point();
             for (std::int64_t c = 0; c < demand_.chunks; ++c) {
                 for (int v = 0; v < machine_.ranks; ++v) {
                     if (v != demand_.addresses[a].source) arrive(a, c, v, in);
@@ -256,6 +278,7 @@ private:
         const std::vector<std::vector<int>> out = machine_.out();
         for (std::size_t a = 0; a < demand_.addresses.size(); ++a) {
             if (!orbits_.first_address(a)) continue;
+            stop_point();
             for (std::int64_t c = 0; c + 1 < demand_.chunks; ++c) {
                 std::optional<z3::expr> equal_so_far;
                 int place = 0;
@@ -343,7 +366,7 @@ public:
         capacities();
         limit_effort(context_, optimizer_, budget_);
         const z3::optimize::handle least = optimizer_.minimize(total);
-        if (optimizer_.check() != z3::sat) return std::nullopt;
+        if (ask_solver(context_, optimizer_, budget_) != z3::sat) return std::nullopt;
         const z3::expr value = optimizer_.lower(least);
         std::int64_t numerator = 0, denominator = 1;
         if (!value.is_numeral() || !value.numerator().is_numeral_i64(numerator) ||
@@ -379,6 +402,7 @@ private:
         const std::vector<std::vector<int>> in = machine_.in();
         for (std::size_t a = 0; a < demand_.addresses.size(); ++a) {
             if (!orbits_.first_address(a)) continue;
+            stop_point();
             const ExactAddress& address = demand_.addresses[a];
             for (int v = 0; v < machine_.ranks; ++v) {
                 if (v == address.source) continue;
@@ -431,10 +455,11 @@ private:
 SearchResult search_schedule(const SynchronousMachine& machine, const ExactDemand& demand, int steps,
                              std::int64_t rounds, const std::vector<RankPermutation>& symmetry,
                              const ExactBudget& budget) {
-    if (budget.seconds <= 0) return {};
+    if (budget.effort <= 0) return {};
     try {
         return ScheduleQuestion(machine, demand, steps, rounds, symmetry, budget).run();
     } catch (const z3::exception& error) {
+        stop_point();
         if (std::string(error.msg()).find("memory") != std::string::npos) return {};
         throw internal_error(fmt::format("the solver failed: {}", error.msg()));
     }
@@ -443,10 +468,11 @@ SearchResult search_schedule(const SynchronousMachine& machine, const ExactDeman
 std::optional<Rational> fewest_rounds_per_chunk(const SynchronousMachine& machine, const ExactDemand& demand,
                                                 int steps, const std::vector<RankPermutation>& symmetry,
                                                 const ExactBudget& budget) {
-    if (budget.seconds <= 0) return std::nullopt;
+    if (budget.effort <= 0) return std::nullopt;
     try {
         return Relaxation(machine, demand, steps, symmetry, budget).run();
     } catch (const z3::exception& error) {
+        stop_point();
         if (std::string(error.msg()).find("memory") != std::string::npos) return std::nullopt;
         throw internal_error(fmt::format("the solver failed: {}", error.msg()));
     }

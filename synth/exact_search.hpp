@@ -24,11 +24,12 @@ struct ExactDemand {
 };
 
 /// Budget of one question. `effort` counts the solver's own steps, so that the same question ends the same
-/// way on every machine; the clock is there for those who would rather not wait.
+/// way on every machine: some two million are a second. Questions also end, with Stopped, when the
+/// thread's stop token says so.
 struct ExactBudget {
-    double seconds = 60;                  ///< wall time; <= 0 ends at once
-    std::int64_t effort = 2'000'000'000;  ///< at most 2^32 - 1
+    std::int64_t effort = 2'000'000'000;  ///< at most 2^32 - 1; <= 0 ends at once
     std::int64_t megabytes = 2048;        ///< memory of the solver
+    std::int64_t* spent = nullptr;        ///< where not null: what the question took is added
 };
 
 enum class ExactAnswer : std::uint8_t {

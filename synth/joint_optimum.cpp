@@ -8,7 +8,6 @@
 #include <baton/synth/rooted_cuts.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 
@@ -22,8 +21,8 @@ constexpr double kLoadCost = 1e-5;
 
 class JointProgram {
 public:
-    JointProgram(const JointGraph& graph, double seconds)
-        : graph_(graph), seconds_(seconds), start_(std::chrono::steady_clock::now()), lp_(true) {
+    JointProgram(const JointGraph& graph, std::int64_t most_work)
+        : graph_(graph), most_work_(most_work), lp_(true) {
         for (const double capacity : graph.capacity) scale_ = std::max(scale_, capacity);
         for (int v = 0; v < graph.vertices; ++v)
             share_.push_back(lp_.add_variable(1, 0, graph.is_rank[at(v)] ? LinearProgram::kInfinity : 0));
@@ -70,9 +69,10 @@ public:
     JointOptimum solve() {
         JointOptimum optimum;
         while (true) {
-            const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-            const double left = seconds_ - spent.count();
-            const LinearSolution solution = lp_.solve(std::max(left, 0.01));
+            // What a round of maximum flows takes counts too.
+            const std::int64_t left =
+                most_work_ - lp_.work() - optimum.rounds * graph_.vertices * std::ssize(graph_.arcs);
+            const LinearSolution solution = lp_.solve(left);
             if (left <= 0 || solution.status == LinearSolution::Status::stopped)
                 throw input_error("the linear program over both phases takes too long on this topology", {},
                                   "choose another algorithm");
@@ -152,8 +152,8 @@ private:
     }
 
     const JointGraph& graph_;
-    double seconds_, scale_ = 1;
-    std::chrono::steady_clock::time_point start_;
+    std::int64_t most_work_;
+    double scale_ = 1;
     LinearProgram lp_;
     std::vector<int> ranks_, share_, reduce_, broadcast_;
     std::optional<RootedCuts> outward_, inward_;
@@ -162,14 +162,15 @@ private:
 
 }  // namespace
 
-JointOptimum joint_optimum(const JointGraph& graph, double seconds) {
-    return JointProgram(graph, seconds).solve();
+JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work) {
+    return JointProgram(graph, most_work).solve();
 }
 
 std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
                                         const ir::Collective& collective) {
     constexpr int kMostRanks = 64;
     constexpr std::size_t kMostArcs = 400;
+    constexpr std::int64_t kQuickWork = 200'000'000;  // some seconds
     if (collective.kind != ir::CollectiveKind::all_reduce || !collective.groups.empty() ||
         collective.ranks < 2 || collective.ranks > kMostRanks)
         return std::nullopt;
@@ -189,7 +190,7 @@ std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
         graph.capacity.push_back(static_cast<double>(arc.capacity) * static_cast<double>(capacities.scale));
     }
     try {
-        return joint_optimum(graph, 5).rate;
+        return joint_optimum(graph, kQuickWork).rate;
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
         return std::nullopt;  // took too long

@@ -40,13 +40,14 @@ struct JointOptimum {
 /// shares outside of S; reduce out of S the same. By Edmonds' branching theorem, with switches split off
 /// (their rates in and out are equal), trees of this rate exist, and no others beat it. Violated cuts are
 /// found by maximum flow and added until there is none. Numbers are floating point, right to about 1e-7.
-/// Throws an input error when the work limit does not suffice. REQUIRES: ranks reach each other.
-JointOptimum joint_optimum(const JointGraph& graph, double seconds = 30);
+/// `most_work` as in LinearProgram::solve; throws an input error when it does not suffice. REQUIRES: ranks
+/// reach each other.
+JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work = 1'500'000'000);
 
 /// The same over everything the fabric can carry: the optimum over all tree schedules on end points, under
 /// every routing, joint limits as in `capacity_graph`. Bytes of the buffer per second, right to about 1e-7.
 /// Nothing for other kinds than all_reduce, for several groups, where a node multicasts or reduces, and above
-/// 64 ranks, 400 arcs or 5 seconds.
+/// 64 ranks, 400 arcs or a few seconds' work (counted, not timed).
 std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
                                         const ir::Collective& collective);
 

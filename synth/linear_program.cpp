@@ -1,7 +1,11 @@
 #include <baton/synth/linear_program.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
+#include <algorithm>
+
+#include <ClpEventHandler.hpp>
 #include <ClpSimplex.hpp>
 
 namespace baton::synth {
@@ -13,6 +17,16 @@ double bound(double value) {
     if (value == -LinearProgram::kInfinity) return -COIN_DBL_MAX;
     return value;
 }
+
+// Ends a solve when the stop token of its thread says so.
+class StopHandler final : public ClpEventHandler {
+public:
+    int event(Event which) override {
+        const bool often = which == endOfIteration || which == endOfFactorization;
+        return often && current_stop().stop_requested() ? 0 : -1;
+    }
+    ClpEventHandler* clone() const override { return new StopHandler(*this); }
+};
 
 }  // namespace
 
@@ -28,6 +42,7 @@ struct LinearProgram::Clp {
     std::vector<int> indices;
     std::vector<CoinBigIndex> starts{0};
     bool solved = false;
+    std::int64_t work = 0;
 
     void flush() {
         if (const int more = static_cast<int>(columns.size()) - columns_there; more > 0) {
@@ -55,6 +70,8 @@ struct LinearProgram::Clp {
 
 LinearProgram::LinearProgram(bool maximize) : clp_(std::make_unique<Clp>()) {
     clp_->model.setLogLevel(0);
+    const StopHandler handler;
+    clp_->model.passInEventHandler(&handler);  // copies it
     clp_->model.setOptimizationDirection(maximize ? -1 : 1);
 }
 LinearProgram::~LinearProgram() = default;
@@ -91,15 +108,21 @@ void LinearProgram::set_cost(int variable, double cost) {
 int LinearProgram::variables() const { return static_cast<int>(clp_->columns.size()); }
 int LinearProgram::rows() const { return clp_->row_count; }
 
-LinearSolution LinearProgram::solve(double seconds) {
+std::int64_t LinearProgram::work() const { return clp_->work; }
+
+LinearSolution LinearProgram::solve(std::int64_t most_work) {
+    stop_point();
     clp_->flush();
     ClpSimplex& model = clp_->model;
-    model.setMaximumWallSeconds(seconds);
+    const std::int64_t size = std::int64_t{1} + variables() + rows();
+    model.setMaximumIterations(static_cast<int>(std::clamp<std::int64_t>(most_work / size, 1, INT32_MAX)));
     if (clp_->solved)
         model.dual();
     else
         model.initialSolve();
     clp_->solved = true;
+    clp_->work += size * (1 + model.numberIterations());
+    stop_point();
     LinearSolution solution;
     switch (model.status()) {
         case 0: solution.status = LinearSolution::Status::optimal; break;

@@ -16,7 +16,7 @@ struct LinearSolution {
         optimal,
         infeasible,
         unbounded,
-        stopped  ///< the time limit ended it: `values` mean nothing
+        stopped  ///< the limit of work ended it: `values` mean nothing
     };
     Status status = Status::stopped;
     double objective = 0;
@@ -46,8 +46,12 @@ public:
     int variables() const;
     int rows() const;
 
-    /// Solves. `seconds`: at most this long, wall time. Same program, same solution.
-    LinearSolution solve(double seconds = 1e6);
+    /// Solves, with at most `most_work` of work: pivots times the number of variables and rows, some 50
+    /// million of it in a second. Same program, same solution. Throws Stopped when this thread's
+    /// stop token ends it.
+    LinearSolution solve(std::int64_t most_work = INT64_MAX);
+    /// Work of all solves so far.
+    std::int64_t work() const;
 
 private:
     struct Clp;

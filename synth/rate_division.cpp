@@ -5,7 +5,6 @@
 #include <baton/synth/rooted_cuts.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -50,8 +49,7 @@ public:
         }
     }
 
-    RateDivision solve(double seconds) {
-        const auto start = std::chrono::steady_clock::now();
+    RateDivision solve(std::int64_t most_work) {
         std::vector<std::pair<int, int>> arcs;
         for (const RankEdge& edge : edges_) arcs.push_back({edge.from, edge.to});
         std::vector<int> sinks(at(ranks_));
@@ -60,10 +58,11 @@ public:
         RateDivision division;
         constexpr int kRounds = 400;
         for (int round = 0; round < kRounds; ++round) {
-            const double spent =
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            if (spent > seconds) return division;
-            const LinearSolution solution = program_.solve(seconds - spent);
+            // What a round of maximum flows takes counts too.
+            const std::int64_t spent =
+                program_.work() + round * ranks_ * static_cast<std::int64_t>(edges_.size());
+            if (spent > most_work) return division;
+            const LinearSolution solution = program_.solve(most_work - spent);
             if (solution.status != LinearSolution::Status::optimal || solution.values[0] <= 0)
                 return division;
             std::vector<double> rates(edges_.size());
@@ -141,9 +140,9 @@ private:
 RateDivision divide_rates(int ranks, const std::vector<RankEdge>& edges,
                           const std::vector<std::vector<topologies::LinkShare>>& uses,
                           const std::vector<double>& capacities, const std::vector<int>& roots,
-                          double seconds) {
+                          std::int64_t most_work) {
     if (ranks < 2 || edges.empty() || roots.empty()) return {};
-    return Division(ranks, edges, uses, capacities, roots).solve(seconds);
+    return Division(ranks, edges, uses, capacities, roots).solve(most_work);
 }
 
 }  // namespace baton::synth

@@ -123,7 +123,7 @@ TEST_CASE("exact schedules verify for every kind on small machines") {
             CAPTURE(ir::to_string(kind));
             synth::ExactOptions search;
             search.most_chunks = 2;
-            search.seconds = 5;
+            search.effort = 20'000'000;
             search.more_steps = seed % 2;
             try {
                 const synth::ExactFrontier frontier = synth::exact_frontier(
