@@ -5,6 +5,7 @@
 #include <baton/base/stop.hpp>
 #include <baton/synth/breadth_first.hpp>
 #include <baton/synth/by_group.hpp>
+#include <baton/synth/compose.hpp>
 #include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
@@ -62,6 +63,8 @@ public:
             flows();
         else if (name == "greedy")
             greedy_matching(options_.algorithm == "auto");
+        else if (name == "compose")
+            compositions();
         else if (name == "exact")
             exact_points(options_.algorithm == "auto");
         else
@@ -251,6 +254,20 @@ private:
         }
     }
 
+    void compositions() {
+        ComposeOptions compose_options;
+        compose_options.step_limit = options_.step_limit;
+        compose_options.take = [&](Composition&& made) {
+            add("compose", made.words, with_relays(made.algorithm, routes_, options_.step_limit));
+        };
+        try {
+            compose(topology_, collective_, compose_options);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"compose", error.message()});
+        }
+    }
+
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
@@ -376,6 +393,8 @@ std::vector<SynthesizerInfo> synthesizers() {
     list.push_back({"greedy",
                     "chunk by chunk to whoever lacks it as links come free; any collective, thousands of "
                     "ranks"});
+    list.push_back(
+        {"compose", "a schedule inside each host and one along every rail: up to thousands of ranks"});
     list.push_back({"exact",
                     "fewest rounds in fewest steps, found or ruled out by a solver: small machines with "
                     "direct links"});
