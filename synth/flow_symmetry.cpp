@@ -13,6 +13,8 @@
 namespace baton::synth {
 namespace {
 
+constexpr std::int64_t kMostSearch = 12'000;  // classes times rounds
+
 // Gives equal keys equal numbers, in the order of the keys.
 template <typename Key>
 std::vector<int> numbers_of(const std::vector<Key>& keys, int& count) {
@@ -313,15 +315,18 @@ ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limi
     const auto size =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(network.demands.size()) *
                                       static_cast<std::int64_t>(network.arcs.size() + at(network.vertices)));
-    const std::int64_t rounds = std::clamp<std::int64_t>(limits.most_work / size, 1, 400);
+    // The little programs grow with rounds and classes.
+    const auto rounds = [&](int classes) {
+        return std::clamp<std::int64_t>(std::min(limits.most_work / size, kMostSearch / classes), 1, 400);
+    };
     SymmetricSearch coarse(network, refinement.resources(), refinement.resource_count());
-    ConcurrentFlow flow = coarse.run(rounds);
+    ConcurrentFlow flow = coarse.run(rounds(refinement.resource_count()));
     const int coarse_count = refinement.resource_count();
     if (!flow.optimal && size <= limits.most_work / 10) {
         refinement.look_from_sources();
         if (refinement.refine(most) && refinement.resource_count() > coarse_count) {
             SymmetricSearch fine(network, refinement.resources(), refinement.resource_count());
-            ConcurrentFlow better = fine.run(rounds);
+            ConcurrentFlow better = fine.run(rounds(refinement.resource_count()));
             if (better.bound < flow.bound) {
                 better.bound = flow.bound;
                 better.lengths = flow.lengths;
