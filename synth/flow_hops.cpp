@@ -73,7 +73,8 @@ int FlowHops::find(const std::vector<int>& arcs) {
 }
 
 int FlowHops::add(int from, int to, const Route& route, int via) {
-    FlowHop hop{from, to, via, route.hops, {}};
+    FlowHop hop{from, to, via, -1, route.hops, {}};
+    if (via >= 0) hop.channel = ++pinned_[{from, to}];
     std::map<int, double> load;
     for (const LinkShare& share : route.links) {
         for (const int r : resources_of_link_[at(share.link)]) load[r] += share.share;

@@ -15,7 +15,10 @@ namespace baton::synth {
 struct FlowHop {
     int from = -1, to = -1;  ///< ranks, as the data moves (in a turned network against the arcs)
     int via = -1;            ///< index into `FlowHops::vias`, -1 for the default route
-    int links = 0;           ///< links on the way
+    /// -1 for the default route; pinned routes of the same two ranks have channels of their own, so that none
+    /// waits for another.
+    int channel = -1;
+    int links = 0;                             ///< links on the way
     std::vector<std::pair<int, double>> load;  ///< resources of the network and the share that each carries
 };
 
@@ -46,6 +49,7 @@ private:
     std::vector<std::string> vias_;
     std::map<std::vector<int>, int> known_;       // arcs of one part: hop, -1 for none
     std::map<std::pair<int, int>, int> default_;  // ranks: hop over the default route
+    std::map<std::pair<int, int>, int> pinned_;   // ranks: how many pinned routes
 };
 
 }  // namespace baton::synth

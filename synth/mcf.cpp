@@ -146,6 +146,10 @@ private:
             to.index = held = scratch_[at(over.to)];
             scratch_[at(over.to)] += parcel.chunks;
         }
+        if (over.channel != channel_) {
+            channel_ = over.channel;
+            builder_->channel(channel_);
+        }
         if (over.via != via_) {
             via_ = over.via;
             builder_->via(via_ < 0 ? "" : hops_.vias()[at(via_)]);
@@ -181,7 +185,7 @@ private:
     std::vector<int> group_, position_;  // by rank
     std::vector<std::int64_t> scratch_;  // places in use, by rank
     std::vector<int> rank_of_;           // by vertex
-    int via_ = -1;
+    int via_ = -1, channel_ = -1;
 };
 
 void check(const topologies::Topology& topology, const FlowNetwork& network) {
