@@ -27,23 +27,29 @@ FlowHops::FlowHops(const FlowNetwork& network, const topologies::Routes& routes)
     }
 }
 
-bool FlowHops::along(const std::vector<int>& arcs, std::vector<int>& hops) {
+bool FlowHops::along(const std::vector<int>& arcs, bool exact, std::vector<int>& hops) {
     hops.clear();
     std::vector<int> part;
     for (const int a : arcs) {
         part.push_back(a);
         if (rank_of_vertex_[at(network_.arcs[at(a)].to)] < 0) continue;
-        const auto [place, fresh] = known_.emplace(part, -1);
-        if (fresh) place->second = find(part);
-        if (place->second < 0) return false;
-        hops.push_back(place->second);
+        int hop = known(part, false);
+        if (exact && hop >= 0 && hops_[at(hop)].via < 0) hop = known(part, true);
+        if (hop < 0) return false;
+        hops.push_back(hop);
         part.clear();
     }
     return part.empty();
 }
 
+int FlowHops::known(const std::vector<int>& arcs, bool exact) {
+    const auto [place, fresh] = known_[exact ? 1 : 0].emplace(arcs, -1);
+    if (fresh) place->second = find(arcs, exact);
+    return place->second;
+}
+
 // The hop for a part between two ranks, made when it is new; -1 when no step may take it.
-int FlowHops::find(const std::vector<int>& arcs) {
+int FlowHops::find(const std::vector<int>& arcs, bool exact) {
     int from = rank_of_vertex_[at(network_.arcs[at(arcs.front())].from)];
     int to = rank_of_vertex_[at(network_.arcs[at(arcs.back())].to)];
     if (network_.turned) std::swap(from, to);
@@ -55,7 +61,9 @@ int FlowHops::find(const std::vector<int>& arcs) {
                                                   [&](const LinkShare& share) { return share.link == link; });
                            });
                        });
-    if (on_it) {
+    std::size_t links = 0;
+    for (const int a : arcs) links += network_.arcs[at(a)].links.size();
+    if (on_it && (!exact || links == usual.links.size())) {
         const auto [place, fresh] = default_.emplace(std::pair{from, to}, -1);
         if (fresh) place->second = add(from, to, usual, -1);
         return place->second;

@@ -30,14 +30,16 @@ public:
     FlowHops(const FlowNetwork& network, const topologies::Routes& routes);
 
     /// Sends along a path of arcs from a source of the network to a sink, in the order of the arcs; false
-    /// when a part is no route that a step may take.
-    bool along(const std::vector<int>& arcs, std::vector<int>& hops);
+    /// when a part is no route that a step may take. `exact`: parts that are one of several ways of a default
+    /// route are pinned too.
+    bool along(const std::vector<int>& arcs, bool exact, std::vector<int>& hops);
 
     const FlowHop& operator[](int hop) const { return hops_[static_cast<std::size_t>(hop)]; }
     const std::vector<std::string>& vias() const { return vias_; }
 
 private:
-    int find(const std::vector<int>& arcs);
+    int known(const std::vector<int>& arcs, bool exact);
+    int find(const std::vector<int>& arcs, bool exact);
     int add(int from, int to, const topologies::Route& route, int via);
     std::string name(const std::vector<int>& arcs) const;
 
@@ -47,7 +49,7 @@ private:
     std::vector<std::vector<int>> resources_of_link_;
     std::vector<FlowHop> hops_;
     std::vector<std::string> vias_;
-    std::map<std::vector<int>, int> known_;       // arcs of one part: hop, -1 for none
+    std::map<std::vector<int>, int> known_[2];    // not exact, exact: arcs of one part: hop, -1 for none
     std::map<std::pair<int, int>, int> default_;  // ranks: hop over the default route
     std::map<std::pair<int, int>, int> pinned_;   // ranks: how many pinned routes
 };

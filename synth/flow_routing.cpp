@@ -10,6 +10,8 @@
 namespace baton::synth {
 namespace {
 
+constexpr double kDust = 1e-7;  // units of a flow that are rounding errors
+
 double to_the_power(double base, int exponent) {
     double result = 1;
     for (; exponent > 0; exponent /= 2, base *= base) {
@@ -29,12 +31,12 @@ public:
     }
 
     // Utilizations are measured against `unit` seconds per byte.
-    void use_power(int power, double unit) {
+    // Every link costs `per_link` times what it costs on a large busy one.
+    void use_power(int power, double unit, double per_link = 1e-4) {
         power_ = power;
         scale_ = 1 / unit;
-        const double most = *std::min_element(step_.begin(), step_.end());
-        // A little for every link: among ways of equal price the shorter one.
-        per_link_ = 1e-4 * power * most * scale_;
+        const double least = *std::min_element(step_.begin(), step_.end());
+        per_link_ = per_link * power * least * scale_;
         for (std::size_t r = 0; r < load_.size(); ++r) update(r);
     }
 
@@ -97,25 +99,27 @@ public:
         }
     }
 
-    void start(const ConcurrentFlow& flow) {
+    // `rounded`: along the flow.
+    void start(const ConcurrentFlow& flow, bool rounded) {
         const double unit = flow.bound > 0 ? flow.bound : 1 / static_cast<double>(least_capacity());
         loads_.use_power(8, unit);
         std::vector<int> path;
         for (std::size_t d = 0; d < network_.demands.size(); ++d) {
             const FlowDemand& demand = network_.demands[d];
             std::vector<double> rest;
-            if (!flow.units.empty()) rest = flow.units[d];
-            for (double& units : rest) units *= static_cast<double>(routing_.chunks);
+            if (rounded) rest = flow.units[d];
+            for (double& units : rest)
+                units = units < kDust ? 0 : units * static_cast<double>(routing_.chunks);
             // Chunk by chunk over all sinks, so that what is rounded up here is rounded down there.
             for (std::int64_t k = 0; k < routing_.chunks; ++k) {
                 for (std::size_t s = 0; s < demand.sinks.size(); ++s) {
                     std::vector<int>& hops =
                         routing_.paths[routing_.first[d] + s * at(routing_.chunks) + at(k)];
-                    const bool rounded = !rest.empty() && walk_back(demand, demand.sinks[s], rest, path) &&
-                                         hops_.along(path, hops);
-                    if (!rounded) {
+                    const bool follows = !rest.empty() && walk_back(demand, demand.sinks[s], rest, path) &&
+                                         hops_.along(path, false, hops);
+                    if (!follows) {
                         cheapest(demand.source, demand.sinks[s], path);
-                        if (!hops_.along(path, hops))
+                        if (!hops_.along(path, false, hops))
                             throw input_error("a path of the flow is none that steps may take");
                     }
                     loads_.add(hops_, hops, 1);
@@ -135,6 +139,13 @@ public:
                 if (!move_from_busy(std::max(bound * (1 + enough), most * (1 - 1.5 / power)))) break;
             }
         }
+    }
+
+    // Gives chunks shorter ways where no busiest resource is made busier.
+    void shorten() {
+        const double most = loads_.most_use();
+        loads_.use_power(96, most, 0.1);
+        move([](const std::vector<int>& path) { return path.size() > 1; }, most * (1 + 1e-9));
     }
 
     FlowRouting take() {
@@ -206,6 +217,13 @@ private:
     }
 
     bool move_from_busy(double limit) {
+        return move([&](const std::vector<int>& path) { return busy(path, limit); }, 0);
+    }
+
+    // Reroutes the chunks whose path is chosen, one after another, where that lowers the sum of powers;
+    // unless a resource would be busier than `most` (0: whatever it is).
+    template <typename Chosen>
+    bool move(const Chosen& chosen, double most) {
         bool moved = false;
         std::vector<int> path, hops;
         for (std::size_t d = 0; d < network_.demands.size(); ++d) {
@@ -213,19 +231,22 @@ private:
             for (std::size_t i = 0; i < demand.sinks.size() * at(routing_.chunks); ++i) {
                 if (work_ <= 0) return moved;
                 std::vector<int>& now = routing_.paths[routing_.first[d] + i];
-                if (!busy(now, limit)) continue;
+                if (!chosen(now)) continue;
                 const double before = -loads_.add(hops_, now, -1);
                 cheapest(demand.source, demand.sinks[i / at(routing_.chunks)], path);
-                if (hops_.along(path, hops) && hops != now) {
+                bool better = false;
+                // A default route may spread the chunk over ways that are worse than the one that was found.
+                for (const bool exact : {false, true}) {
+                    if (better || !hops_.along(path, exact, hops) || hops == now) continue;
                     const double after = loads_.add(hops_, hops, 1);
-                    if (after < before * (1 - 1e-6)) {
-                        std::swap(now, hops);
-                        moved = true;
-                        continue;
-                    }
-                    loads_.add(hops_, hops, -1);
+                    better = after < before * (1 - 1e-6) && (most == 0 || !busy(hops, most));
+                    if (!better) loads_.add(hops_, hops, -1);
                 }
-                loads_.add(hops_, now, 1);
+                if (better)
+                    std::swap(now, hops);
+                else
+                    loads_.add(hops_, now, 1);
+                moved |= better;
             }
         }
         return moved;
@@ -258,10 +279,19 @@ private:
 
 FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const ConcurrentFlow& flow,
                          std::int64_t chunks, double enough) {
-    ChunkRouter router(network, hops, chunks);
-    router.start(flow);
-    router.improve(flow.bound, enough);
-    return router.take();
+    FlowRouting best;
+    for (const bool rounded : {true, false}) {
+        if (rounded && flow.units.empty()) continue;
+        ChunkRouter router(network, hops, chunks);
+        router.start(flow, rounded);
+        router.improve(flow.bound, enough);
+        router.shorten();
+        FlowRouting routing = router.take();
+        if (best.paths.empty() || routing.seconds_per_byte < best.seconds_per_byte * (1 - 1e-9))
+            best = std::move(routing);
+        if (best.seconds_per_byte <= flow.bound * (1 + enough)) break;
+    }
+    return best;
 }
 
 }  // namespace baton::synth

@@ -206,9 +206,12 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
     check(topology, network);
     const topologies::Routes routes(topology, policy, seed);
     FlowHops hops(network, routes);
-    ConcurrentFlow flow;
-    if (!network.demands.empty()) flow = concurrent_flow(network);
     std::vector<FlowAlgorithm> made;
+    if (network.demands.empty()) {
+        made.push_back(FlowWriter(network, collective, hops).write(FlowRouting()));
+        return made;
+    }
+    const ConcurrentFlow flow = concurrent_flow(network);
     double best = 0;
     FlowRouting kept;
     const auto loss_of = [&](const FlowRouting& routing) {
