@@ -7,6 +7,7 @@
 #include <baton/cli/machine_options.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/ir/algorithm_json.hpp>
+#include <baton/ir/schedule.hpp>
 #include <baton/sim/step_bytes.hpp>
 #include <baton/synth/synthesize.hpp>
 
@@ -66,6 +67,9 @@ public:
         app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
         app.add_option("--trees", trees_, "forest: exactly so many trees per root; 0 (default): chosen");
         app.add_option("--max-depth", max_depth_, "forest: hops of the deepest tree; 0 (default): no bound");
+        app.add_option("--repair", repair_,
+                       "mend this schedule, made for the machine before links failed or slowed, instead of a "
+                       "search; see --without");
         app.add_option("--seed", seed_, "greedy: of its choices among equals")->capture_default_str();
         app.add_option("--budget", budget_, "seconds for simulation")->capture_default_str();
         app.add_option("-o,--output", output_,
@@ -91,7 +95,7 @@ private:
     std::string next(const synth::Synthesis& result) const;
 
     MachineOptions machine_options_;
-    std::string algorithm_ = "auto", size_, policy_ = "spread", output_, plans_;
+    std::string algorithm_ = "auto", size_, policy_ = "spread", output_, plans_, repair_;
     CollectiveOptions options_;
     int tiles_ = 0, max_depth_ = 0;
     std::int64_t trees_ = 0;
@@ -116,6 +120,16 @@ synth::Synthesis SynthCommand::synthesize() const {
     const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
     options.policy = policy.policy;
     options.seed = policy.seed;
+    if (!repair_.empty()) {
+        if (algorithm_ != "auto")
+            throw input_error("--repair and --algorithm exclude each other", "--repair");
+        ir::Schedule old = ir::load_schedule(repair_, {});
+        auto* algorithm = std::get_if<ir::Algorithm>(&old);
+        if (!algorithm)
+            throw input_error("a Program cannot be repaired", repair_,
+                              "give the algorithm that it was lowered from");
+        options.repair = std::make_shared<const ir::Algorithm>(std::move(*algorithm));
+    }
     if (!(budget_ >= 0)) throw input_error("the budget must not be negative", "--budget");
     options.seconds = budget_;
     Progress progress("synth");
@@ -248,6 +262,7 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
     const std::string kind = options_.kind + ".json";
     std::string line = "baton synth" + machine_options_.as_typed() + options_.as_typed();
     if (algorithm_ != "auto") line += " --algorithm " + shell_word(algorithm_);
+    if (!repair_.empty()) line += " --repair " + shell_word(repair_);
     if (policy_ != "spread") line += " --policy " + shell_word(policy_);
     if (trees_ != 0) line += fmt::format(" --trees {}", trees_);
     if (max_depth_ != 0) line += fmt::format(" --max-depth {}", max_depth_);

@@ -13,6 +13,8 @@
 #include <baton/synth/joint.hpp>
 #include <baton/synth/mcf.hpp>
 #include <baton/synth/relay.hpp>
+#include <baton/synth/repair.hpp>
+#include <baton/synth/rerouted.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
 
@@ -59,6 +61,10 @@ public:
             shortest_path_trees();
         else if (name == "bfb")
             breadth_first_layers();
+        else if (name == "rerouted")
+            rerouted_trees();
+        else if (name == "repaired")
+            repaired_schedule();
         else if (name == "mcf")
             flows();
         else if (name == "greedy")
@@ -268,6 +274,51 @@ private:
         }
     }
 
+    // Groups are searched once; the last result of a group stands beside all further ones of the others.
+    void rerouted_trees() {
+        try {
+            std::vector<std::vector<ReroutedAlgorithm>> found;
+            for (std::size_t number = 0, most = 1; number < most; ++number) {
+                double loss = 0;
+                int depth = 0;
+                std::int64_t trees = 0;
+                std::size_t group = 0;
+                ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                    if (group == found.size())
+                        found.push_back(rerouted(machine, collective, options_.policy, options_.seed));
+                    const std::vector<ReroutedAlgorithm>& made = found[group++];
+                    most = std::max(most, made.size());
+                    const ReroutedAlgorithm& own = made[std::min(number, made.size() - 1)];
+                    depth = std::max(depth, own.depth);
+                    trees = std::max(trees, own.trees_per_root);
+                    loss = std::max(loss, own.loss);
+                    return own.algorithm;
+                });
+                std::string variant =
+                    fmt::format("{} tree{} per root, depth {}", trees, trees == 1 ? "" : "s", depth);
+                if (loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", loss * 100);
+                add("rerouted", variant, std::move(all), depth);
+            }
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"rerouted", error.message()});
+        }
+    }
+
+    void repaired_schedule() {
+        const ir::Collective& old = options_.repair->collective;
+        if (old.kind != collective_.kind || old.root != collective_.root ||
+            old.groups != collective_.groups || old.ranks != collective_.ranks)
+            throw input_error(fmt::format("the schedule to repair is {}, not {}", ir::describe(old),
+                                          ir::describe(collective_)),
+                              "--repair");
+        Repaired made = repair(topology_, *options_.repair, options_.policy, options_.seed);
+        std::string variant = fmt::format("{} branch{} moved, {} had lost their link, depth {}", made.moved,
+                                          made.moved == 1 ? "" : "es", made.replaced, made.depth);
+        if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
+        add("repaired", variant, std::move(made.algorithm), made.depth);
+    }
+
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
             try {
@@ -385,6 +436,8 @@ std::vector<SynthesizerInfo> synthesizers() {
          "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
     list.push_back(
         {"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"});
+    list.push_back(
+        {"rerouted", "trees of least latency whose branches move off busy links: quick and shallow"});
     list.push_back({"shortest_paths",
                     "balanced trees of least latency; relays where ranks have no route; any collective"});
     list.push_back({"mcf",
@@ -403,7 +456,8 @@ std::vector<SynthesizerInfo> synthesizers() {
 
 CandidateList make_candidates(const Topology& topology, const ir::Collective& collective,
                               const SynthesisOptions& options) {
-    const std::vector<SynthesizerInfo> known = synthesizers();
+    std::vector<SynthesizerInfo> known = synthesizers();
+    if (options.repair) known = {{"repaired", "the given schedule, mended"}};
     const bool all = options.algorithm == "auto";
     if (!all && std::none_of(known.begin(), known.end(),
                              [&](const SynthesizerInfo& info) { return info.name == options.algorithm; })) {

@@ -66,6 +66,9 @@ struct SynthesisOptions {
     /// Ends the work early: what was verified and simulated by then is the result.
     StopToken stop;
     std::int64_t step_limit = 4'000'000;  ///< candidates with more steps are refused
+    /// A schedule of this collective for the machine as it was: it is repaired (`repair`), nothing else is
+    /// tried. `algorithm` must be "auto".
+    std::shared_ptr<const ir::Algorithm> repair;
     /// Called now and then with what is done and the share that is done; may be empty.
     std::function<void(const std::string& stage, double fraction)> progress;
 };

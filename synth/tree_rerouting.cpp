@@ -363,6 +363,7 @@ private:
         Rerouted made;
         made.moved = moved_;
         made.replaced = replaced_;
+        made.work = spent_;
         made.forest.per_root = per_root_;
         made.forest.optimum = options_.target;
         std::vector<std::size_t> order(trees_.size());

@@ -22,6 +22,7 @@ struct Rerouted {
     Forest forest;  ///< `seconds_per_byte`: of the busiest resource of the graph, by its true capacity
     std::int64_t moved = 0;     ///< branches that hang elsewhere now
     std::int64_t replaced = 0;  ///< of these, branches whose edge is not in the graph
+    std::int64_t work = 0;      ///< alternatives that were looked at
 };
 
 /// Takes trees that may use pairs of ranks which are no edges any more, and edges that carry too much. Every

@@ -30,8 +30,7 @@ TEST_CASE("a schedule is made around a failed or slow link, and bound and simula
 }
 
 TEST_CASE("a machine that falls apart names the ranks that cannot reach each other") {
-    const auto apart =
-        typed("baton synth ring:4 --without 'gpu0>gpu1' --without 'gpu0>gpu3' --size 1MiB");
+    const auto apart = typed("baton synth ring:4 --without 'gpu0>gpu1' --without 'gpu0>gpu3' --size 1MiB");
     CHECK(apart.code == 2);
     CHECK(has(apart, "rank 0 (gpu0) cannot reach ranks 1 (gpu1), 2 (gpu2), 3 (gpu3)"));
     CHECK(typed("baton synth ring:4 --without nothing").code == 2);
@@ -52,4 +51,24 @@ TEST_CASE("groups of ranks are lists and ranges; the rest relays") {
     const auto root = typed("baton bound fully_connected:6 --collective broadcast --root 2 --group 4,5");
     CHECK(root.code == 2);
     CHECK(has(root, "root 2 is not in every group"));
+}
+
+TEST_CASE("an old schedule is mended for a machine that lost a link, and refused where it does not fit") {
+    const test::WorkFolder folder;
+    const auto at_work = [&](const std::string& line) { return test::shell(line, folder.path()); };
+    REQUIRE(
+        at_work("baton synth torus:3x3 --collective all_gather --algorithm forest --size 1MiB -o old.json")
+            .code == 0);
+    const auto mended = at_work(
+        "baton synth torus:3x3 --collective all_gather --without 'gpu0<>gpu1' --repair old.json --size 1MiB "
+        "-o new.json && baton verify new.json");
+    CHECK(mended.code == 0);
+    CHECK(has(mended, "had lost their link"));
+    for (const char* wrong :
+         {"torus:3x3 --repair old.json", "ring:4 --collective all_gather --repair old.json",
+          "torus:3x3 --collective all_gather --repair none.json",
+          "torus:3x3 --collective all_gather --algorithm ring --repair old.json"}) {
+        CAPTURE(wrong);
+        CHECK(at_work("baton synth " + std::string(wrong) + " --size 1MiB").code == 2);
+    }
 }
