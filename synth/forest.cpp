@@ -157,7 +157,8 @@ private:
     std::map<std::tuple<int, int, int>, std::string> ways_;
 };
 
-// Steps on a numbered way get its route; their channels keep the ways of a pair apart.
+}  // namespace
+
 void pin_ways(ir::Algorithm& algorithm, const std::map<std::tuple<int, int, int>, std::string>& ways,
               const topologies::Topology& topology) {
     if (ways.empty()) return;
@@ -178,8 +179,6 @@ void pin_ways(ir::Algorithm& algorithm, const std::map<std::tuple<int, int, int>
     algorithm.body = {
         {ir::ExplicitSteps{std::make_shared<const std::vector<ir::Step>>(std::move(steps))}, 0}};
 }
-
-}  // namespace
 
 bool forest_serves(Kind kind) {
     return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::all_gather ||

@@ -5,7 +5,9 @@
 #include <baton/synth/tree_packing.hpp>
 #include <baton/topologies/topology.hpp>
 
+#include <map>
 #include <string>
+#include <tuple>
 
 namespace baton::synth {
 
@@ -40,6 +42,11 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
                        const TreeLimits& limits,
                        topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
                        std::uint64_t seed = 0);
+
+/// Pins the steps that have a channel: it is the number of a way (`RankGraph::ways`), whose route they get;
+/// their channels then keep the ways of a pair apart.
+void pin_ways(ir::Algorithm& algorithm, const std::map<std::tuple<int, int, int>, std::string>& ways,
+              const topologies::Topology& topology);
 
 /// Whether `forest` is made for a kind.
 bool forest_serves(ir::CollectiveKind kind);

@@ -2,8 +2,12 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/forest.hpp>
 #include <baton/synth/joint_optimum.hpp>
-#include <baton/synth/tree_packing.hpp>
+#include <baton/synth/joint_trees.hpp>
+#include <baton/synth/rank_graph.hpp>
+#include <baton/synth/symmetric_forest.hpp>
+#include <baton/synth/tree_optimum.hpp>
 
 #include <fmt/format.h>
 
@@ -11,118 +15,204 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <tuple>
 
 namespace baton::synth {
 namespace {
 
 constexpr std::int64_t kFewTrees = 64;
 constexpr std::int64_t kManyTrees = 1 << 16;
-constexpr double kLoss = 1e-3;
+constexpr double kLoss = 5e-4;
+constexpr double kWorthDetours = 0.004;
 
-// Whole trees per root, and room for them on each edge in each phase.
-struct WholeTrees {
-    std::vector<RootDemand> demands;
-    std::vector<std::int64_t> reduce, broadcast;
-    double rate = 0;  // bytes per second
+// A tree with a whole share, its hops from the root on; of an in-tree they run towards the root.
+struct PlannedTree {
+    struct Hop {
+        int depth, parent, child, way;
+    };
+    int root = -1, depth = 0;
+    std::int64_t weight = 0;
+    std::vector<Hop> hops;
 };
 
-// Shares of `count` trees by largest remainder.
-std::vector<RootDemand> whole_shares(const JointOptimum& optimum, std::int64_t count) {
-    std::vector<std::pair<double, int>> rests;
-    std::vector<std::int64_t> whole;
-    std::int64_t left = count;
-    for (std::size_t v = 0; v < optimum.share.size(); ++v) {
-        const double exact = optimum.share[v] / optimum.rate * static_cast<double>(count);
-        whole.push_back(static_cast<std::int64_t>(exact + 1e-6));
-        left -= whole.back();
-        rests.push_back({exact - static_cast<double>(whole.back()), static_cast<int>(v)});
+// The trees of both phases; those of a root stand side by side and weigh the same in both.
+struct Plan {
+    std::vector<PlannedTree> in, out;
+    std::int64_t total() const {
+        std::int64_t sum = 0;
+        for (const PlannedTree& tree : out) sum += tree.weight;
+        return sum;
     }
-    std::stable_sort(rests.begin(), rests.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    for (std::size_t i = 0; i < rests.size() && left > 0; ++i, --left) ++whole[at(rests[i].second)];
-    std::vector<RootDemand> demands;
-    for (std::size_t v = 0; v < whole.size(); ++v) {
-        if (whole[v] > 0) demands.push_back({static_cast<int>(v), whole[v]});
+};
+
+PlannedTree planned(int root, std::int64_t weight, const std::vector<std::pair<int, int>>& edges,
+                    const std::vector<int>& ways) {
+    PlannedTree tree;
+    tree.root = root;
+    tree.weight = weight;
+    std::map<int, int> depth = {{root, 0}};
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+        const auto& [parent, child] = edges[e];
+        depth[child] = depth[parent] + 1;
+        tree.depth = std::max(tree.depth, depth[child]);
+        tree.hops.push_back({depth[child], parent, child, ways.empty() ? -1 : ways[e]});
     }
-    return demands;
+    return tree;
 }
 
-// Seconds per unit of load on the busiest resource.
-double busiest(const RankGraph& graph, const std::vector<std::int64_t>& reduce,
-               const std::vector<std::int64_t>& broadcast) {
-    std::vector<double> load(graph.capacities().size(), 0);
-    for (std::size_t e = 0; e < graph.uses().size(); ++e) {
-        for (const topologies::LinkShare& use : graph.uses()[e])
-            load[at(use.link)] += use.share * static_cast<double>(reduce[e] + broadcast[e]);
-    }
-    double worst = 0;
-    for (std::size_t r = 0; r < load.size(); ++r) {
-        if (load[r] > 0) worst = std::max(worst, load[r] / graph.capacities()[r]);
-    }
-    return worst;
+// The trees of two forests with equal shares of all ranks.
+Plan planned(const Forest& in, const Forest& out) {
+    Plan plan;
+    const std::int64_t whole = std::lcm(in.per_root, out.per_root);
+    for (const PackedTree& tree : in.trees)
+        plan.in.push_back(
+            planned(tree.root, tree.multiplicity * (whole / in.per_root), tree.edges, tree.ways));
+    for (const PackedTree& tree : out.trees)
+        plan.out.push_back(
+            planned(tree.root, tree.multiplicity * (whole / out.per_root), tree.edges, tree.ways));
+    return plan;
 }
 
-WholeTrees scaled_up(const RankGraph& graph, const JointOptimum& optimum, std::int64_t count,
-                     double tolerance) {
-    WholeTrees whole;
-    whole.demands = whole_shares(optimum, count);
-    const auto room = [&](const std::vector<double>& rates) {
-        std::vector<std::int64_t> list;
-        for (const double rate : rates)
-            list.push_back(static_cast<std::int64_t>(
-                std::ceil(rate / optimum.rate * static_cast<double>(count) - tolerance)));
-        return list;
-    };
-    whole.reduce = room(optimum.reduce);
-    whole.broadcast = room(optimum.broadcast);
-    const int ranks = graph.ranks();
-    if (!trees_fit(ranks, graph.edges(), whole.broadcast, whole.demands) ||
-        !trees_fit(ranks, graph.turned(), whole.reduce, whole.demands))
-        return {};
-    whole.rate = static_cast<double>(count) / busiest(graph, whole.reduce, whole.broadcast);
-    return whole;
-}
+// Trees with whole shares, `count` in all.
+class Rounding {
+public:
+    Rounding(const RankGraph& graph, const JointTrees& trees) : graph_(graph), trees_(trees) {}
 
-WholeTrees whole_trees(const RankGraph& graph, const JointOptimum& optimum) {
-    WholeTrees best;
-    for (std::int64_t count = 1; count <= kFewTrees; ++count) {
-        WholeTrees whole = scaled_up(graph, optimum, count, 1e-3);
-        if (whole.rate > best.rate) best = std::move(whole);
-        if (best.rate >= optimum.rate * (1 - kLoss)) return best;
+    /// As few as lose little.
+    Plan best() const {
+        Plan best;
+        double best_rate = 0;
+        const auto offer = [&](std::int64_t count) {
+            Plan plan = of(count);
+            const double made = rate(plan);
+            if (made <= best_rate) return;
+            best_rate = made;
+            best = std::move(plan);
+        };
+        for (std::int64_t count = 1; count <= kFewTrees; ++count) {
+            offer(count);
+            if (best_rate >= trees_.rate * (1 - kLoss)) return best;
+        }
+        offer(kManyTrees);
+        return best;
     }
-    for (const double tolerance : {0.0, -static_cast<double>(graph.ranks())}) {
-        WholeTrees whole = scaled_up(graph, optimum, kManyTrees, tolerance);
-        if (whole.rate > best.rate) best = std::move(whole);
+
+    /// Bytes per second at which the busiest resource is full.
+    double rate(const Plan& plan) const {
+        std::map<std::tuple<int, int, int>, std::size_t> edge_of;
+        for (std::size_t e = 0; e < graph_.edges().size(); ++e) {
+            const RankEdge& edge = graph_.edges()[e];
+            edge_of[{edge.from, edge.to, edge.way}] = e;
+        }
+        std::vector<double> load(graph_.capacities().size(), 0);
+        for (const bool out : {false, true}) {
+            for (const PlannedTree& tree : out ? plan.out : plan.in) {
+                for (const PlannedTree::Hop& hop : tree.hops) {
+                    const std::size_t e = out ? edge_of.at({hop.parent, hop.child, hop.way})
+                                              : edge_of.at({hop.child, hop.parent, hop.way});
+                    for (const topologies::LinkShare& use : graph_.uses()[e])
+                        load[at(use.link)] += use.share * static_cast<double>(tree.weight);
+                }
+            }
+        }
+        double worst = 0;
+        for (std::size_t r = 0; r < load.size(); ++r) {
+            if (load[r] > 0) worst = std::max(worst, load[r] / graph_.capacities()[r]);
+        }
+        return worst > 0 ? static_cast<double>(plan.total()) / worst : 0;
     }
-    if (best.rate <= 0) throw input_error("no whole trees near the optimum of the linear program were found");
-    return best;
-}
+
+private:
+    // Whole numbers near to `exact` that sum to `sum`, by largest remainder.
+    static std::vector<std::int64_t> shared_out(const std::vector<double>& exact, std::int64_t sum) {
+        double all = 0;
+        for (const double value : exact) all += value;
+        std::vector<std::int64_t> whole;
+        std::vector<std::pair<double, std::size_t>> rests;
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            const double part = all > 0 ? exact[i] / all * static_cast<double>(sum) : 0;
+            whole.push_back(static_cast<std::int64_t>(part + 1e-6));
+            rests.push_back({part - static_cast<double>(whole.back()), i});
+        }
+        std::int64_t left = sum - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
+        std::stable_sort(rests.begin(), rests.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        for (std::size_t i = 0; i < rests.size() && left > 0; ++i, --left) ++whole[rests[i].second];
+        return whole;
+    }
+
+    Plan of(std::int64_t count) const {
+        std::map<int, double> share;
+        for (const WeightedTree& tree : trees_.in) share[tree.root] += tree.rate;
+        std::vector<int> roots;
+        std::vector<double> exact;
+        for (const auto& [root, rate] : share) {
+            roots.push_back(root);
+            exact.push_back(rate);
+        }
+        const std::vector<std::int64_t> whole = shared_out(exact, count);
+        Plan plan;
+        for (std::size_t i = 0; i < roots.size(); ++i) {
+            if (whole[i] == 0) continue;
+            add(trees_.in, roots[i], whole[i], false, plan.in);
+            add(trees_.out, roots[i], whole[i], true, plan.out);
+        }
+        return plan;
+    }
+
+    void add(const std::vector<WeightedTree>& trees, int root, std::int64_t sum, bool out,
+             std::vector<PlannedTree>& list) const {
+        std::vector<const WeightedTree*> own;
+        std::vector<double> exact;
+        for (const WeightedTree& tree : trees) {
+            if (tree.root != root) continue;
+            own.push_back(&tree);
+            exact.push_back(tree.rate);
+        }
+        const std::vector<std::int64_t> whole = shared_out(exact, sum);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            if (whole[i] == 0) continue;
+            std::vector<std::pair<int, int>> edges;
+            std::vector<int> ways;
+            for (const int e : own[i]->edges) {
+                const RankEdge& edge = graph_.edges()[at(e)];
+                edges.push_back(out ? std::pair(edge.from, edge.to) : std::pair(edge.to, edge.from));
+                ways.push_back(edge.way);
+            }
+            list.push_back(planned(root, whole[i], edges, ways));
+        }
+    }
+
+    const RankGraph& graph_;
+    const JointTrees& trees_;
+};
 
 // A piece of the buffer: reduced along one tree, sent out along another.
 struct Piece {
-    const PackedTree* in = nullptr;
-    const PackedTree* out = nullptr;
+    const PlannedTree* in = nullptr;
+    const PlannedTree* out = nullptr;
     std::int64_t weight = 0;
 };
 
-std::vector<Piece> overlay(const std::vector<PackedTree>& in, const std::vector<PackedTree>& out) {
+std::vector<Piece> overlay(const Plan& plan) {
     std::vector<Piece> pieces;
     std::size_t i = 0, o = 0;
-    std::int64_t in_left = in.empty() ? 0 : in[0].multiplicity;
-    std::int64_t out_left = out.empty() ? 0 : out[0].multiplicity;
-    while (i < in.size() && o < out.size()) {
+    std::int64_t in_left = plan.in.empty() ? 0 : plan.in[0].weight;
+    std::int64_t out_left = plan.out.empty() ? 0 : plan.out[0].weight;
+    while (i < plan.in.size() && o < plan.out.size()) {
         const std::int64_t weight = std::min(in_left, out_left);
-        pieces.push_back({&in[i], &out[o], weight});
-        if ((in_left -= weight) == 0 && ++i < in.size()) in_left = in[i].multiplicity;
-        if ((out_left -= weight) == 0 && ++o < out.size()) out_left = out[o].multiplicity;
+        pieces.push_back({&plan.in[i], &plan.out[o], weight});
+        if ((in_left -= weight) == 0 && ++i < plan.in.size()) in_left = plan.in[i].weight;
+        if ((out_left -= weight) == 0 && ++o < plan.out.size()) out_left = plan.out[o].weight;
     }
     // Slivers cost steps and move nothing: without a thousandth of the data the rest is that much slower.
     std::vector<std::size_t> order(pieces.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return pieces[a].weight < pieces[b].weight; });
-    std::int64_t total = 0, dropped = 0;
-    for (const Piece& piece : pieces) total += piece.weight;
+    const std::int64_t total = plan.total();
+    std::int64_t dropped = 0;
     for (const std::size_t p : order) {
         if (static_cast<double>(dropped + pieces[p].weight) > kLoss * static_cast<double>(total)) break;
         dropped += pieces[p].weight;
@@ -133,27 +223,23 @@ std::vector<Piece> overlay(const std::vector<PackedTree>& in, const std::vector<
 }
 
 struct JointHop {
-    int depth, parent, child;
+    PlannedTree::Hop hop;
     std::int64_t chunk;
 };
 
 std::vector<JointHop> joint_hops(const std::vector<Piece>& pieces, bool in) {
     std::vector<JointHop> hops;
     for (std::size_t p = 0; p < pieces.size(); ++p) {
-        const PackedTree& tree = in ? *pieces[p].in : *pieces[p].out;
-        std::map<int, int> depth = {{tree.root, 0}};
-        for (const auto& [parent, child] : tree.edges) {
-            depth[child] = depth[parent] + 1;
-            hops.push_back({depth[child], parent, child, static_cast<std::int64_t>(p)});
-        }
+        for (const PlannedTree::Hop& hop : (in ? pieces[p].in : pieces[p].out)->hops)
+            hops.push_back({hop, static_cast<std::int64_t>(p)});
     }
     std::stable_sort(hops.begin(), hops.end(), [&](const JointHop& a, const JointHop& b) {
-        return in ? a.depth > b.depth : a.depth < b.depth;
+        return in ? a.hop.depth > b.hop.depth : a.hop.depth < b.hop.depth;
     });
     return hops;
 }
 
-ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& pieces, int& depth) {
+ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& pieces) {
     using ir::Buffer;
     collective.chunks = static_cast<std::int64_t>(pieces.size());
     collective.weights.clear();
@@ -163,11 +249,10 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
     if (std::all_of(collective.weights.begin(), collective.weights.end(), [](auto w) { return w == 1; }))
         collective.weights.clear();
     const std::vector<JointHop> up = joint_hops(pieces, true), down = joint_hops(pieces, false);
-    depth = (up.empty() ? 0 : up.front().depth) + (down.empty() ? 0 : down.back().depth);
     // Partial sums stand in the output; leaves send their input as it is.
     std::vector<std::vector<char>> sums(pieces.size(), std::vector<char>(at(collective.ranks), 0));
     for (std::size_t p = 0; p < pieces.size(); ++p) sums[p][at(pieces[p].in->root)] = 1;
-    for (const JointHop& hop : up) sums[at(hop.chunk)][at(hop.parent)] = 1;
+    for (const JointHop& step : up) sums[at(step.chunk)][at(step.hop.parent)] = 1;
     ir::AlgorithmBuilder builder("joint all_reduce", collective);
     for (int rank = 0; rank < collective.ranks; ++rank) {
         for (std::size_t p = 0; p < pieces.size(); ++p) {
@@ -175,13 +260,76 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
             if (sums[p][at(rank)]) builder.copy({rank, Buffer::input, chunk}, {rank, Buffer::output, chunk});
         }
     }
-    for (const JointHop& hop : up) {
-        const Buffer from = sums[at(hop.chunk)][at(hop.child)] ? Buffer::output : Buffer::input;
-        builder.send_reduce({hop.child, from, hop.chunk}, {hop.parent, Buffer::output, hop.chunk});
+    for (const auto& [hop, chunk] : up) {
+        const Buffer from = sums[at(chunk)][at(hop.child)] ? Buffer::output : Buffer::input;
+        builder.channel(hop.way);
+        builder.send_reduce({hop.child, from, chunk}, {hop.parent, Buffer::output, chunk});
     }
-    for (const JointHop& hop : down)
-        builder.send({hop.parent, Buffer::output, hop.chunk}, {hop.child, Buffer::output, hop.chunk});
+    for (const auto& [hop, chunk] : down) {
+        builder.channel(hop.way);
+        builder.send({hop.parent, Buffer::output, chunk}, {hop.child, Buffer::output, chunk});
+    }
     return builder.build();
+}
+
+// Equal shares of all ranks, where they reach the target: the shallowest trees there are, one root's turned
+// to all others.
+std::optional<Plan> by_symmetry(const topologies::Topology& topology, const ir::Collective& collective,
+                                topologies::RoutePolicy policy, std::uint64_t seed, double target) {
+    if (policy != topologies::RoutePolicy::spread) return std::nullopt;
+    const topologies::Routes routes(topology, policy, seed);
+    std::optional<Forest> forests[2];
+    double seconds = 0;
+    for (const bool turned : {true, false}) {
+        ir::Collective phase = collective;
+        phase.kind = turned ? ir::CollectiveKind::reduce_scatter : ir::CollectiveKind::all_gather;
+        const double least = tree_optimum(topology, phase).seconds_per_byte.value();
+        SymmetryOptions options;
+        options.turned = turned;
+        forests[turned] = symmetric_forest(topology, routes, collective.ranks, least, options);
+        if (!forests[turned]) return std::nullopt;
+        seconds += forests[turned]->seconds_per_byte;
+    }
+    if (collective.ranks / seconds < target * (1 - 2 * kLoss)) return std::nullopt;
+    return planned(*forests[1], *forests[0]);
+}
+
+// Trees found by the linear program: on default routes, and where those do not reach the target on detours.
+JointTrees searched(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
+                    std::uint64_t seed, const std::optional<JointOptimum>& optimum) {
+    const auto search = [&](int most_depth) {
+        std::vector<TreeEdge> edges;
+        std::vector<double> capacities = graph.capacities();
+        std::vector<int> users(capacities.size(), 0);
+        for (const auto& uses : graph.uses()) {
+            for (const topologies::LinkShare& use : uses) ++users[at(use.link)];
+        }
+        JointTreeOptions options;
+        options.first_share = static_cast<int>(capacities.size());
+        for (std::size_t e = 0; e < graph.edges().size(); ++e) {
+            edges.push_back({graph.edges()[e].from, graph.edges()[e].to, graph.uses()[e]});
+            const auto& uses = graph.uses()[e];
+            if (std::none_of(uses.begin(), uses.end(),
+                             [&](const auto& use) { return users[at(use.link)] > 1; }))
+                continue;
+            edges.back().uses.push_back({static_cast<int>(capacities.size()), 1.0});
+            capacities.push_back(graph.edges()[e].rate);
+        }
+        if (optimum) {
+            options.target = optimum->rate;
+            options.prices = optimum->prices;
+        }
+        options.most_depth = most_depth;
+        return joint_trees(graph.ranks(), edges, capacities, options);
+    };
+    JointTrees trees = search(0);
+    if (!optimum || trees.rate >= optimum->rate * (1 - kWorthDetours)) return trees;
+    const std::size_t before = graph.edges().size();
+    graph.add_detours(topology, policy, seed, kMostJointPairs);
+    if (graph.edges().size() == before) return trees;
+    graph.share(std::vector<double>(graph.edges().size(), 1));
+    JointTrees other = search(0);
+    return other.rate > trees.rate * (1 + kWorthDetours) ? other : trees;
 }
 
 }  // namespace
@@ -196,29 +344,36 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
     if (collective.ranks > kMostJointRanks)
         throw input_error(fmt::format("{} ranks are more than the {} of joint's linear program",
                                       collective.ranks, kMostJointRanks));
-    const RankGraph graph(topology, collective.ranks, policy, seed);
+    RankGraph graph(topology, collective.ranks, policy, seed);
     if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
     if (graph.edges().size() > kMostJointPairs)
         throw input_error(fmt::format("{} pairs of ranks are more than the {} of joint's linear program",
                                       graph.edges().size(), kMostJointPairs));
-    JointGraph pairs;
-    pairs.vertices = graph.ranks();
-    pairs.is_rank.assign(at(graph.ranks()), 1);
-    pairs.capacity = graph.capacities();
-    for (std::size_t e = 0; e < graph.edges().size(); ++e)
-        pairs.arcs.push_back({graph.edges()[e].from, graph.edges()[e].to, graph.uses()[e]});
-    const JointOptimum optimum = joint_optimum(pairs);
-    const WholeTrees whole = whole_trees(graph, optimum);
-    const std::vector<PackedTree> in = pack_trees(graph.ranks(), graph.turned(), whole.reduce, whole.demands);
-    const std::vector<PackedTree> out =
-        pack_trees(graph.ranks(), graph.edges(), whole.broadcast, whole.demands);
-    const std::vector<Piece> pieces = overlay(in, out);
+    const std::optional<JointOptimum> optimum = end_point_optimum(topology, collective);
+    std::optional<Plan> plan;
+    if (optimum) plan = by_symmetry(topology, collective, policy, seed, optimum->rate);
     JointAlgorithm made;
-    made.optimum = optimum.rate;
-    made.rate = whole.rate;
+    const JointTrees none;
+    if (!plan) {
+        const JointTrees trees = searched(graph, topology, policy, seed, optimum);
+        if (trees.rate <= 0) throw input_error("no trees were found within the work limit");
+        plan = Rounding(graph, trees).best();
+        made.optimum = trees.rate;
+    }
+    const std::vector<Piece> pieces = overlay(*plan);
+    made.rate = Rounding(graph, none).rate(*plan);
+    made.optimum = optimum ? optimum->rate : std::max(made.optimum, made.rate);
     made.trees = static_cast<std::int64_t>(pieces.size());
-    made.roots = static_cast<int>(whole.demands.size());
-    made.algorithm = joint_steps(collective, pieces, made.depth);
+    int in = 0, out = 0, last = -1;
+    for (const Piece& piece : pieces) {
+        in = std::max(in, piece.in->depth);
+        out = std::max(out, piece.out->depth);
+        made.roots += piece.in->root != last ? 1 : 0;
+        last = piece.in->root;
+    }
+    made.depth = in + out;
+    made.algorithm = joint_steps(collective, pieces);
+    pin_ways(made.algorithm, graph.ways(), topology);
     return made;
 }
 

@@ -11,7 +11,7 @@ namespace baton::synth {
 
 /// Largest number of ranks and of pairs of ranks that `joint` takes: its linear program grows with both.
 inline constexpr int kMostJointRanks = 64;
-inline constexpr std::size_t kMostJointPairs = 1200;
+inline constexpr std::size_t kMostJointPairs = 6000;
 
 struct JointAlgorithm {
     ir::Algorithm algorithm;

@@ -48,7 +48,9 @@ public:
             }
         }
         for (std::size_t r = 0; r < load.size(); ++r) {
-            if (!load[r].empty()) lp_.add_row(-LinearProgram::kInfinity, graph.capacity[r] / scale_, load[r]);
+            capacity_row_.push_back(load[r].empty() ? -1
+                                                    : lp_.add_row(-LinearProgram::kInfinity,
+                                                                  graph.capacity[r] / scale_, load[r]));
         }
         for (int v = 0; v < graph.vertices; ++v) {
             std::vector<char> set(at(graph.vertices), 0);
@@ -92,6 +94,8 @@ public:
             take(share_, optimum.share);
             take(reduce_, optimum.reduce);
             take(broadcast_, optimum.broadcast);
+            for (const int row : capacity_row_)
+                optimum.prices.push_back(row < 0 ? 0 : std::max(0.0, solution.duals[at(row)]));
             return optimum;
         }
     }
@@ -155,6 +159,7 @@ private:
     std::int64_t most_work_;
     double scale_ = 1;
     LinearProgram lp_;
+    std::vector<int> capacity_row_;
     std::vector<int> ranks_, share_, reduce_, broadcast_;
     std::optional<RootedCuts> outward_, inward_;
     std::set<std::pair<bool, std::vector<char>>> known_;
@@ -166,17 +171,14 @@ JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work) {
     return JointProgram(graph, most_work).solve();
 }
 
-std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
-                                        const ir::Collective& collective) {
+std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
+                                              const ir::Collective& collective) {
     constexpr int kMostRanks = 64;
     constexpr std::size_t kMostArcs = 400;
     constexpr std::int64_t kQuickWork = 200'000'000;  // some seconds
     if (collective.kind != ir::CollectiveKind::all_reduce || !collective.groups.empty() ||
         collective.ranks < 2 || collective.ranks > kMostRanks)
         return std::nullopt;
-    for (const topologies::Node& node : topology.nodes) {
-        if (node.multicast || node.reduce) return std::nullopt;
-    }
     const std::vector<char> member = member_nodes(topology, collective);
     const CapacityGraph capacities = capacity_graph(topology, member);
     if (capacities.arcs.size() > kMostArcs) return std::nullopt;
@@ -189,12 +191,30 @@ std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
         graph.arcs.push_back({arc.from, arc.to, {{static_cast<int>(a), 1.0}}});
         graph.capacity.push_back(static_cast<double>(arc.capacity) * static_cast<double>(capacities.scale));
     }
+    JointOptimum optimum;
     try {
-        return joint_optimum(graph, kQuickWork).rate;
+        optimum = joint_optimum(graph, kQuickWork);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
         return std::nullopt;  // took too long
     }
+    std::vector<double> prices(topology.links.size() + topology.limits.size(), 0);
+    for (std::size_t a = 0; a < capacities.arcs.size(); ++a) {
+        const CapacityArc& arc = capacities.arcs[a];
+        const std::size_t resource = arc.link >= 0 ? at(arc.link) : topology.links.size() + at(arc.limit);
+        prices[resource] += optimum.prices[a];
+    }
+    optimum.prices = std::move(prices);
+    return optimum;
+}
+
+std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
+                                        const ir::Collective& collective) {
+    for (const topologies::Node& node : topology.nodes) {
+        if (node.multicast || node.reduce) return std::nullopt;
+    }
+    const std::optional<JointOptimum> optimum = end_point_optimum(topology, collective);
+    return optimum ? std::optional(optimum->rate) : std::nullopt;
 }
 
 }  // namespace baton::synth

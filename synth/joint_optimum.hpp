@@ -29,7 +29,9 @@ struct JointOptimum {
     double rate = 0;
     std::vector<double> share;              ///< per vertex: rate of the data reduced there; sums to `rate`
     std::vector<double> reduce, broadcast;  ///< per arc
-    int rounds = 0, cuts = 0;               ///< of the cutting planes
+    std::vector<double> prices;  ///< per resource: optimal duals of the capacities; prices times capacities
+                                 ///< sum to the rate
+    int rounds = 0, cuts = 0;    ///< of the cutting planes
 };
 
 /// The best rate of an all_reduce that reduces every piece of the buffer along an in-tree to a root and sends
@@ -45,9 +47,14 @@ struct JointOptimum {
 JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work = 1'500'000'000);
 
 /// The same over everything the fabric can carry: the optimum over all tree schedules on end points, under
-/// every routing, joint limits as in `capacity_graph`. Bytes of the buffer per second, right to about 1e-7.
-/// Nothing for other kinds than all_reduce, for several groups, where a node multicasts or reduces, and above
-/// 64 ranks, 400 arcs or a few seconds' work (counted, not timed).
+/// every routing, joint limits as in `capacity_graph`; nodes that multicast or reduce only pass on. `prices`
+/// are of the links of the topology, then of its limits. Nothing for other kinds than all_reduce, for several
+/// groups, and above 64 ranks, 400 arcs or a few seconds' work
+/// (counted, not timed).
+std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
+                                              const ir::Collective& collective);
+
+/// Its rate, where no node multicasts or reduces.
 std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
                                         const ir::Collective& collective);
 

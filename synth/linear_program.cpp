@@ -43,6 +43,7 @@ struct LinearProgram::Clp {
     std::vector<CoinBigIndex> starts{0};
     bool solved = false;
     std::int64_t work = 0;
+    bool grown = false;  // columns with entries have come since the last solve
 
     void flush() {
         if (const int more = static_cast<int>(columns.size()) - columns_there; more > 0) {
@@ -83,6 +84,23 @@ int LinearProgram::add_variable(double cost, double low, double high) {
     return static_cast<int>(clp_->columns.size()) - 1;
 }
 
+int LinearProgram::add_column(double cost, double low, double high,
+                              const std::vector<std::pair<int, double>>& terms) {
+    clp_->flush();
+    clp_->columns.push_back({cost, low, high});
+    clp_->columns_there = static_cast<int>(clp_->columns.size());
+    std::vector<int> rows;
+    std::vector<double> factors;
+    for (const auto& [row, factor] : terms) {
+        rows.push_back(row);
+        factors.push_back(factor);
+    }
+    clp_->model.addColumn(static_cast<int>(rows.size()), rows.data(), factors.data(), bound(low), bound(high),
+                          cost);
+    clp_->grown = true;
+    return clp_->columns_there - 1;
+}
+
 int LinearProgram::add_row(double low, double high, const std::vector<std::pair<int, double>>& terms) {
     for (const auto& [column, factor] : terms) {
         clp_->indices.push_back(column);
@@ -98,6 +116,11 @@ void LinearProgram::set_bounds(int variable, double low, double high) {
     auto& column = clp_->columns[at(variable)];
     column.low = low, column.high = high;
     if (variable < clp_->columns_there) clp_->model.setColumnBounds(variable, bound(low), bound(high));
+}
+
+void LinearProgram::set_row_bounds(int row, double low, double high) {
+    clp_->flush();
+    clp_->model.setRowBounds(row, bound(low), bound(high));
 }
 
 void LinearProgram::set_cost(int variable, double cost) {
@@ -116,13 +139,16 @@ LinearSolution LinearProgram::solve(std::int64_t most_work) {
     ClpSimplex& model = clp_->model;
     const std::int64_t size = std::int64_t{1} + variables() + rows();
     model.setMaximumIterations(static_cast<int>(std::clamp<std::int64_t>(most_work / size, 1, INT32_MAX)));
-    if (clp_->solved)
+    if (clp_->solved && clp_->grown)
+        model.primal();
+    else if (clp_->solved)
         model.dual();
     else
         model.initialSolve();
     clp_->solved = true;
     clp_->work += size * (1 + model.numberIterations());
     stop_point();
+    clp_->grown = false;
     LinearSolution solution;
     switch (model.status()) {
         case 0: solution.status = LinearSolution::Status::optimal; break;

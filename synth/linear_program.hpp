@@ -24,8 +24,8 @@ struct LinearSolution {
     std::vector<double> duals;   ///< per row: change of the objective per unit of the bound that binds
 };
 
-/// Minimizes or maximizes a linear function. The dual simplex method of COIN-OR Clp; a solve after rows were
-/// added starts from the last basis.
+/// Minimizes or maximizes a linear function. The simplex methods of COIN-OR Clp; a solve after rows or
+/// columns were added starts from the last basis, by the dual method, after columns by the primal one.
 class LinearProgram {
 public:
     static constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -38,10 +38,13 @@ public:
     /// A variable in [low, high] that the objective counts `cost` times; returns its number. Bounds may be
     /// infinite.
     int add_variable(double cost, double low = 0, double high = kInfinity);
+    /// A variable that joins rows that are there: `terms` has (row, factor), a row at most once.
+    int add_column(double cost, double low, double high, const std::vector<std::pair<int, double>>& terms);
     /// low <= sum of factor * variable <= high; returns the row's number. A variable stands in `terms` at
     /// most once.
     int add_row(double low, double high, const std::vector<std::pair<int, double>>& terms);
     void set_bounds(int variable, double low, double high);
+    void set_row_bounds(int row, double low, double high);
     void set_cost(int variable, double cost);
     int variables() const;
     int rows() const;

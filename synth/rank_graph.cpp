@@ -129,7 +129,8 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
     for (const RankEdge& edge : edges_) direct.insert({edge.from, edge.to});
     for (int a = 0; a < ranks_; ++a) {
         std::map<int, std::set<std::vector<int>>> found;  // receiver -> links of its ways
-        std::map<int, int> count;
+        std::map<int, int> count, numbers;                // of ways that leave the default route; of all
+        std::map<int, int> parts;                         // of ways within it
         std::vector<Detour> queue = {{topology.rank_nodes[at(a)], {topology.rank_nodes[at(a)]}, ""}};
         for (std::size_t q = 0; q < queue.size() && edges_.size() < most; ++q) {
             const Detour here = queue[q];
@@ -146,7 +147,7 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
                     queue.push_back(std::move(further));
                     continue;
                 }
-                if (count[b] >= kMostOfPair || edges_.size() >= most) continue;
+                if ((count[b] >= kMostOfPair && parts[b] >= kMostOfPair) || edges_.size() >= most) continue;
                 topologies::Route route;
                 try {
                     route = routes.via(a, b, path);
@@ -159,9 +160,17 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
                     std::sort(links.begin(), links.end());
                     return links;
                 };
-                if (direct.count({a, b}) != 0) found[b].insert(links_of(routes.between(a, b)));
-                if (!found[b].insert(links_of(route)).second) continue;
-                const int number = count[b]++;
+                const std::vector<int> links = links_of(route);
+                bool within = false;
+                if (direct.count({a, b}) != 0) {
+                    const std::vector<int> usual = links_of(routes.between(a, b));
+                    found[b].insert(usual);
+                    within = std::includes(usual.begin(), usual.end(), links.begin(), links.end());
+                }
+                int& kind = within ? parts[b] : count[b];
+                if (kind >= kMostOfPair || !found[b].insert(links).second) continue;
+                ++kind;
+                const int number = numbers[b]++;
                 ways_[{a, b, number}] = path;
                 edges_.push_back({a, b, 0, route.latency, number});
                 uses_.push_back(uses_of(route, limits_of));

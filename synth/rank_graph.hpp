@@ -43,7 +43,8 @@ public:
     /// Divides shared links anew; `weights` has one positive number per edge.
     void share(const std::vector<double>& weights);
     /// Adds other ways between ranks than their default routes: paths of up to six links over nodes that
-    /// forward, shortest first, up to six for a pair and `most` edges in all. They have no rate until `share`
+    /// forward, shortest first, up to six for a pair that leave its default route, six within it, and `most`
+    /// edges in all. They have no rate until `share`
     /// or the caller gives them one. Same topology, policy and seed as the constructor's.
     void add_detours(const topologies::Topology& topology, topologies::RoutePolicy policy, std::uint64_t seed,
                      std::size_t most);
