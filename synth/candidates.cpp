@@ -342,7 +342,7 @@ private:
         }
     }
 
-    // For the smallest and the largest size; among others only where that takes about a second.
+    // For the smallest, the middle and the largest size; among others only where that takes about a second.
     void greedy_matching(bool among_others) {
         GreedyOptions search;
         search.seed = options_.greedy_seed;
@@ -352,7 +352,8 @@ private:
         if (among_others) search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
         if (among_others) search.work = 250'000;
         std::int64_t before = -1;
-        for (const Bytes size : {options_.sizes.front(), options_.sizes.back()}) {
+        for (const Bytes size :
+             {options_.sizes.front(), options_.sizes[options_.sizes.size() / 2], options_.sizes.back()}) {
             if (size.count == before) continue;
             before = size.count;
             search.size = size;

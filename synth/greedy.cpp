@@ -1,14 +1,17 @@
 #include <baton/synth/greedy.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/transform.hpp>
 #include <baton/synth/by_group.hpp>
+#include <baton/synth/embed.hpp>
 #include <baton/synth/participants.hpp>
 #include <baton/synth/relay.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace baton::synth {
@@ -17,7 +20,9 @@ namespace {
 using Kind = ir::CollectiveKind;
 using topologies::Topology;
 
-constexpr int kSeedsPerChunks = 3;
+constexpr int kMostAtOnce = 256;  // ranks of an all_reduce in one phase
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr std::uint64_t kMoreSeeds = 4;  // for the best number of chunks and the best rules
 
 // Searches for one kind that does not reduce, on one network.
 class GreedyAttempts {
@@ -30,17 +35,14 @@ public:
     }
 
     GreedyAlgorithm best() {
-        const std::int64_t unit = unit_bytes(collective_, options_.size);
-        std::vector<std::int64_t> numbers = {options_.chunks};
-        if (options_.chunks == 0) {
-            numbers.clear();
-            for (std::int64_t c = 1; c <= options_.most_chunks && (c == 1 || c * 16 <= unit); c *= 2)
-                numbers.push_back(c);
-        }
-        for (const std::int64_t chunks : numbers) {
-            if (best_ && spent_ + last_ * 2 > options_.work) break;
-            collective_.chunks = chunks;
-            try_chunks({std::max<std::int64_t>(1, unit / chunks)});
+        try {
+            for (const std::int64_t chunks : numbers()) {
+                if (best_ && spent_ + last_ * 4 > options_.work) break;
+                rules_for(chunks);
+            }
+            more_seeds();
+        } catch (const Stopped&) {
+            if (!best_) throw;  // else the best so far
         }
         collective_.chunks = best_chunks_;
         GreedyAlgorithm made;
@@ -52,50 +54,82 @@ public:
     }
 
 private:
-    void try_chunks(Bytes bytes) {
-        const GreedyDemand demand = greedy_demand(network_, collective_, bytes);
+    Bytes bytes(std::int64_t chunks) const {
+        return {std::max<std::int64_t>(1, unit_bytes(collective_, options_.size) / chunks)};
+    }
+
+    std::vector<std::int64_t> numbers() const {
+        if (options_.chunks > 0) return {options_.chunks};
+        std::vector<std::int64_t> list;
+        // A broadcast of N chunks is as many messages as an all_gather of one chunk per shard.
+        const bool whole = collective_.kind == Kind::broadcast;
+        const std::int64_t most = options_.most_chunks * (whole ? collective_.group_size() : 1);
+        for (std::int64_t c = 1; c <= most && (c == 1 || bytes(c).count >= 16); c *= whole ? 4 : 2)
+            list.push_back(c);
+        return list;
+    }
+
+    // Every message has a look at the pairs that leave its ranks.
+    std::int64_t work_of(const GreedyDemand& demand) const {
+        const auto pairs = static_cast<std::int64_t>(network_.edges().size());
+        return std::max<std::int64_t>(1, demand.deliveries) * (12 + pairs / network_.ranks()) / 16 + 1;
+    }
+
+    // All rules once, with the first seed.
+    void rules_for(std::int64_t chunks) {
+        collective_.chunks = chunks;
+        const GreedyDemand demand = greedy_demand(network_, collective_, bytes(chunks));
         if (demand.deliveries > options_.step_limit) {
             if (best_) return;
             throw input_error(fmt::format("{} messages, more than the limit of {} steps", demand.deliveries,
                                           options_.step_limit));
         }
-        last_ = std::max<std::int64_t>(1, demand.deliveries);
-        bool better = false, some_slow = true;
-        for (int attempt = 0; attempt < kSeedsPerChunks; ++attempt) {
-            for (const bool only_fastest : {false, true}) {
-                for (const bool once_per_host : {true, false}) {
-                    if ((!once_per_host && !between_hosts_) || (only_fastest && !some_slow)) continue;
-                    if (best_ && spent_ + last_ > options_.work) break;
-                    GreedySearchOptions search;
-                    search.bytes = bytes;
-                    search.seed = options_.seed * 1'000'003 + static_cast<std::uint64_t>(attempt);
-                    search.once_per_host = once_per_host;
-                    search.only_fastest = only_fastest;
-                    GreedySchedule found = greedy_search(network_, demand, search);
-                    spent_ += last_;
-                    ++attempts_;
-                    if (only_fastest) some_slow = found.pairs_left_out > 0;
-                    if (options_.progress)
-                        options_.progress(
-                            std::min(1.0, static_cast<double>(spent_) / static_cast<double>(options_.work)));
-                    // More chunks must be worth their steps.
-                    const double wanted = collective_.chunks == best_chunks_ ? 1 : 0.99;
-                    if (best_ && found.time.seconds() >= wanted * best_->time.seconds()) continue;
-                    best_ = std::move(found);
-                    best_chunks_ = collective_.chunks;
-                    better = true;
-                }
+        last_ = work_of(demand);
+        bool some_slow = true;
+        for (const bool only_fastest : {false, true}) {
+            for (const bool once_per_host : {true, false}) {
+                if ((!once_per_host && !between_hosts_) || (only_fastest && !some_slow)) continue;
+                if (best_ && spent_ + last_ > options_.work) break;
+                attempt(demand, {bytes(chunks), options_.seed, once_per_host, only_fastest});
+                if (only_fastest) some_slow = some_slow_;
             }
         }
-        if (better) best_demand_ = demand;
+    }
+
+    void more_seeds() {
+        collective_.chunks = best_chunks_;
+        GreedySearchOptions search = best_rules_;
+        for (std::uint64_t more = 1; more <= kMoreSeeds; ++more) {
+            if (spent_ + work_of(best_demand_) > options_.work) return;
+            search.seed = options_.seed + more * 1'000'003;
+            attempt(best_demand_, search);
+        }
+    }
+
+    void attempt(const GreedyDemand& demand, const GreedySearchOptions& search) {
+        GreedySchedule found = greedy_search(network_, demand, search);
+        spent_ += work_of(demand);
+        ++attempts_;
+        some_slow_ = found.pairs_left_out > 0;
+        if (options_.progress)
+            options_.progress(
+                std::min(1.0, static_cast<double>(spent_) / static_cast<double>(options_.work)));
+        // More chunks must be worth their steps.
+        const double wanted = collective_.chunks == best_chunks_ ? 1 : 0.99;
+        if (best_ && found.time.seconds() >= wanted * best_->time.seconds()) return;
+        best_ = std::move(found);
+        best_chunks_ = collective_.chunks;
+        best_rules_ = search;
+        if (&demand != &best_demand_) best_demand_ = demand;
     }
 
     const GreedyNetwork& network_;
     ir::Collective collective_;
     const GreedyOptions& options_;
-    bool between_hosts_ = false;
+    bool between_hosts_ = false, some_slow_ = false;
     std::optional<GreedySchedule> best_;
     GreedyDemand best_demand_;
+    GreedySearchOptions best_rules_;
     std::int64_t best_chunks_ = 0, spent_ = 0, last_ = 0;
     int attempts_ = 0;
 };
@@ -104,6 +138,74 @@ GreedyAlgorithm backwards(const GreedyNetwork& network, const ir::Collective& co
                           const GreedyOptions& options) {
     GreedyAlgorithm made = GreedyAttempts(network.turned(), ir::reverse(collective), options).best();
     made.algorithm = ir::reverse(made.algorithm);
+    return made;
+}
+
+// reduce_scatter, then all_gather.
+GreedyAlgorithm in_two_phases(const GreedyNetwork& network, const ir::Collective& collective,
+                              GreedyOptions options) {
+    ir::Collective half = collective;
+    half.kind = Kind::all_gather;
+    options.work /= 2;
+    options.step_limit /= 2;
+    GreedyAlgorithm made = GreedyAttempts(network, half, options).best();
+    half.kind = Kind::reduce_scatter;
+    options.chunks = made.chunks;
+    const GreedyAlgorithm first = backwards(network, half, options);
+    made.algorithm = ir::concatenate(first.algorithm, made.algorithm);
+    made.algorithm.name = "greedy all_reduce";
+    made.planned = made.planned + first.planned;
+    made.attempts += first.attempts;
+    return made;
+}
+
+// All whole buffers to everyone, who then adds them up in the order of ranks: one phase, for small sizes.
+std::optional<GreedyAlgorithm> in_one_phase(const GreedyNetwork& network, const ir::Collective& collective,
+                                            GreedyOptions options) {
+    const std::int64_t n = collective.group_size();
+    if (options.size.count > kMostBytes / n || n * n * collective.group_count() > options.step_limit / 4)
+        return std::nullopt;
+    ir::Collective all = collective;
+    all.kind = Kind::all_gather;
+    options.size.count *= n;
+    options.most_chunks = 1;
+    options.work /= 4;
+    GreedyAlgorithm made = GreedyAttempts(network, all, options).best();
+    std::vector<std::int32_t> position(at(collective.ranks), -1);
+    std::vector<int> same(at(collective.ranks));
+    std::iota(same.begin(), same.end(), 0);
+    for (int g = 0; g < collective.group_count(); ++g) {
+        for (int p = 0; p < n; ++p) position[at(collective.rank_at(g, p))] = p;
+    }
+    // The buffer of position s stands in scratch place s, one's own stays in the input.
+    std::vector<ir::Step> steps;
+    embed(
+        made.algorithm, same,
+        [&](int rank, ir::Buffer buffer, std::int64_t index) -> Placed {
+            if (buffer == ir::Buffer::scratch) return {buffer, n + index, 1};
+            if (buffer == ir::Buffer::input || index == position[at(rank)]) return {ir::Buffer::input, 0, 1};
+            return {ir::Buffer::scratch, index, 1};
+        },
+        steps);
+    for (int rank = 0; rank < collective.ranks; ++rank) {
+        const std::int32_t p = position[at(rank)];
+        if (p < 0) continue;
+        const auto add = [&](ir::StepOp op, ir::Buffer from, std::int32_t source, ir::Buffer to) {
+            ir::Step step;
+            step.op = op;
+            step.src_rank = step.dst_rank = rank;
+            step.src_buffer = from;
+            step.src_index = source;
+            step.dst_buffer = to;
+            steps.push_back(step);
+        };
+        using enum ir::Buffer;
+        if (p == 0) add(ir::StepOp::copy, input, 0, scratch);
+        for (std::int32_t s = 1; s < n; ++s)
+            add(ir::StepOp::reduce, s == p ? input : scratch, s == p ? 0 : s, scratch);
+        add(ir::StepOp::copy, scratch, 0, output);
+    }
+    made.algorithm = explicit_algorithm("greedy all_reduce", collective, std::move(steps));
     return made;
 }
 
@@ -143,19 +245,10 @@ GreedyAlgorithm greedy(const Topology& topology, const ir::Collective& collectiv
     if (collective.kind == Kind::reduce || collective.kind == Kind::reduce_scatter)
         return backwards(network, plain, options);
     if (collective.kind != Kind::all_reduce) return GreedyAttempts(network, plain, options).best();
-    plain.kind = Kind::all_gather;
-    GreedyOptions half = options;
-    half.work = options.work / 2;
-    half.step_limit = options.step_limit / 2;
-    GreedyAlgorithm made = GreedyAttempts(network, plain, half).best();
-    plain.kind = Kind::reduce_scatter;
-    half.chunks = made.chunks;
-    GreedyAlgorithm first = backwards(network, plain, half);
-    made.algorithm = ir::concatenate(first.algorithm, made.algorithm);
-    made.algorithm.name = "greedy all_reduce";
-    made.planned = made.planned + first.planned;
-    made.attempts += first.attempts;
-    return made;
+    GreedyAlgorithm two = in_two_phases(network, plain, options);
+    if (collective.group_size() > kMostAtOnce) return two;
+    std::optional<GreedyAlgorithm> one = in_one_phase(network, plain, options);
+    return one && one->planned < two.planned ? std::move(*one) : std::move(two);
 }
 
 }  // namespace baton::synth

@@ -15,7 +15,8 @@ struct GreedyOptions {
     std::uint64_t seed = 0;         ///< of all choices among equals
     std::int64_t chunks = 0;        ///< per shard (of the buffer, for kinds without shards); 0 = chosen
     std::int64_t most_chunks = 32;  ///< largest number that is tried
-    std::int64_t work = 4'000'000;  ///< messages planned, over all attempts; the first attempt is made anyway
+    std::int64_t work = 4'000'000;  ///< messages planned, over all attempts (more where ranks have many
+                                    ///< pairs); the first is made anyway
     std::int64_t step_limit = 4'000'000;
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t policy_seed = 0;
@@ -31,9 +32,10 @@ struct GreedyAlgorithm {
 
 /// The best of several greedy searches: numbers of chunks 1, 2, 4, ..., seeds, and rules for links between
 /// hosts and for slow links; the least planned time wins, the fewest chunks within 1%. reduce and
-/// reduce_scatter are found on the machine turned round and run backwards, all_reduce is reduce_scatter then
-/// all_gather. Same input, same result. Throws an input error with the reason when the case is not served:
-/// custom collectives, ranks out of reach, more steps than `step_limit`.
+/// reduce_scatter are found on the machine turned round and run backwards; all_reduce is reduce_scatter then
+/// all_gather or, where that is planned to end sooner, all buffers to everyone, who adds them up in order.
+/// Same input, same result. Throws an input error with the reason when the case is not served: custom
+/// collectives, ranks out of reach, more steps than `step_limit`.
 GreedyAlgorithm greedy(const topologies::Topology& topology, const ir::Collective& collective,
                        const GreedyOptions& options);
 

@@ -1,6 +1,7 @@
 #include <baton/synth/greedy_demand.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 
 #include <fmt/format.h>
 
@@ -131,6 +132,7 @@ GreedyDemand greedy_demand(const GreedyNetwork& network, const ir::Collective& c
             if (!root && (collective.kind == Kind::broadcast || collective.kind == Kind::scatter ||
                           collective.kind == Kind::send_recv))
                 continue;
+            stop_point();
             if (!to_all) ways.start(source);
             // Chunk `base + k` of this source for one receiver or for all.
             const auto send = [&](std::int64_t base, int first, int end) {

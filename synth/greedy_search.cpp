@@ -1,6 +1,7 @@
 #include <baton/synth/greedy_search.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +11,8 @@
 namespace baton::synth {
 namespace {
 
-constexpr int kSamples = 6;
+constexpr int kSamples = 6;             // chunks that are looked at where there are many
+constexpr std::int64_t kFewWords = 16;  // up to so many words of chunks, all are looked at
 constexpr std::int64_t kMostTime = INT64_MAX / 4;
 
 // SplitMix64: small, and the same everywhere.
@@ -45,6 +47,7 @@ public:
         dry_.assign(edges, 0);
         stirred_.assign(edges, 0);
         free_at_.assign(at(network.resources()), 0);
+        if (have_.words() <= kFewWords) samples_ = INT32_MAX;
         prepare_durations(options.bytes);
         if (options.only_fastest) leave_out_slow();
         if (options.once_per_host) prepare_hosts(demand);
@@ -78,6 +81,7 @@ private:
         for (std::size_t e = 0; e < dry_.size(); ++e) stir(static_cast<std::int32_t>(e));
         match(start);
         while (!events_.empty()) {
+            stop_point();
             const std::int64_t now = events_.begin()->first;
             Bucket bucket = std::move(events_.begin()->second);
             events_.erase(events_.begin());
@@ -225,7 +229,7 @@ private:
             if (bits == 0) continue;
             // Starts at a random bit of the word, so that low numbers are not preferred.
             std::uint64_t turned = std::rotr(bits, turn);
-            while (turned != 0 && samples < kSamples) {
+            while (turned != 0 && samples < samples_) {
                 const int b = std::countr_zero(turned);
                 turned &= turned - 1;
                 const std::int64_t chunk = std::int64_t{w} * 64 + ((b + turn) & 63);
@@ -234,7 +238,7 @@ private:
                 fewest = holders_[at(chunk)];
                 best = chunk;
             }
-            if (samples == kSamples) break;
+            if (samples == samples_) break;
         }
         return best;
     }
@@ -285,6 +289,7 @@ private:
     std::vector<Bucket> spare_;
     SeededBits random_;
     std::int64_t deliveries_;
+    int samples_ = kSamples;
     bool hosts_matter_ = false;
     GreedySchedule schedule_;
 };
