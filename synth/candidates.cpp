@@ -350,7 +350,7 @@ private:
         search.policy_seed = options_.seed;
         search.step_limit = options_.step_limit;
         if (among_others) search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
-        if (among_others) search.work = 250'000;
+        if (among_others) search.work = 250'000, search.wanted_steps = 20'000;
         std::int64_t before = -1;
         for (const Bytes size :
              {options_.sizes.front(), options_.sizes[options_.sizes.size() / 2], options_.sizes.back()}) {

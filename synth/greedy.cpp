@@ -84,6 +84,7 @@ private:
             throw input_error(fmt::format("{} messages, more than the limit of {} steps", demand.deliveries,
                                           options_.step_limit));
         }
+        if (best_ && demand.deliveries > options_.wanted_steps) return;
         last_ = work_of(demand);
         bool some_slow = true;
         for (const bool only_fastest : {false, true}) {

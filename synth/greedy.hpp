@@ -17,7 +17,8 @@ struct GreedyOptions {
     std::int64_t most_chunks = 32;  ///< largest number that is tried
     std::int64_t work = 4'000'000;  ///< messages planned, over all attempts (more where ranks have many
                                     ///< pairs); the first is made anyway
-    std::int64_t step_limit = 4'000'000;
+    std::int64_t wanted_steps = 4'000'000;  ///< no chunks more than one are tried above
+    std::int64_t step_limit = 4'000'000;    ///< refused above
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t policy_seed = 0;
     std::function<void(double fraction)> progress;  ///< may be empty
