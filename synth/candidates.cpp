@@ -342,7 +342,8 @@ private:
         }
     }
 
-    // For the smallest, the middle and the largest size; among others only where that takes about a second.
+    // For the smallest, the middle and the largest size. Among others only where that takes about a second,
+    // and for the largest of several sizes not at all: trees and flows are at the bound there.
     void greedy_matching(bool among_others) {
         GreedyOptions search;
         search.seed = options_.greedy_seed;
@@ -350,12 +351,12 @@ private:
         search.policy_seed = options_.seed;
         search.step_limit = options_.step_limit;
         if (among_others) search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
-        if (among_others) search.work = 250'000, search.wanted_steps = 20'000;
-        std::int64_t before = -1;
-        for (const Bytes size :
-             {options_.sizes.front(), options_.sizes[options_.sizes.size() / 2], options_.sizes.back()}) {
-            if (size.count == before) continue;
-            before = size.count;
+        if (among_others) search.work = 250'000, search.wanted_steps = 10'000;
+        std::vector<Bytes> sizes = {options_.sizes.front(), options_.sizes[options_.sizes.size() / 2],
+                                    options_.sizes.back()};
+        if (among_others && options_.sizes.size() > 2) sizes.pop_back();
+        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        for (const Bytes size : sizes) {
             search.size = size;
             search.most_chunks = size.count < kManyChunks ? 1 : 32;
             try {
