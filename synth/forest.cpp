@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/link_forest.hpp>
 #include <baton/synth/rate_division.hpp>
 #include <baton/synth/symmetric_forest.hpp>
 #include <baton/synth/tree_optimum.hpp>
@@ -27,70 +28,14 @@ using Kind = ir::CollectiveKind;
 constexpr int kShifts = 24;                 // attempts at a better division of shared links
 constexpr std::size_t kMostDivided = 4000;  // pairs of ranks for which the linear program is solved
 constexpr double kWorthDepth = 0.004;       // gain in time for which deeper trees are taken
+constexpr double kWorthPipe = 0.03;  // estimated loss in time and pipeline above which others are tried too
 
-// Offers the forest that uses other ways than the default routes too.
-void detoured(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
-              std::uint64_t seed, bool turned, const std::vector<int>& roots, const ForestOptions& options,
-              const std::function<void(Forest)>& keep_better) {
-    const std::size_t before = graph.edges().size();
-    graph.add_detours(topology, policy, seed, kMostDivided);
-    if (graph.edges().size() == before) return;
-    std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();
-    const RateDivision division = divide_rates(graph.ranks(), edges, graph.uses(), graph.capacities(), roots);
-    if (!division.solved) return;
-    for (std::size_t e = 0; e < edges.size(); ++e) edges[e].rate = division.rates[e];
-    Forest forest = pack_forest(graph.ranks(), edges, roots, options);
-    choose_ways(forest, edges);
-    keep_better(std::move(forest));
-}
-
-// The better of forests on an even division of shared links and, where that is not at `optimum` (what cuts of
-// the machine allow), on the linear program's; where that takes too long, on shifts of weight towards binding
-// cuts.
-Forest divided_forest(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
-                      std::uint64_t seed, bool turned, const std::vector<int>& roots, double optimum,
-                      const ForestOptions& options) {
-    const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
-    const std::vector<RankEdge> even = edges();
-    Forest best = pack_forest(graph.ranks(), even, roots, options);
-    if (even.empty() || best.seconds_per_byte <= optimum * (1 + options.tolerance)) return best;
-    const auto keep_better = [&](Forest other) {
-        // Deeper trees must be worth it.
-        const bool faster = other.seconds_per_byte < best.seconds_per_byte * (1 - 1e-6);
-        const bool much = other.seconds_per_byte < best.seconds_per_byte * (1 - kWorthDepth);
-        if (much || (faster && depth_of(other) <= depth_of(best))) best = std::move(other);
-    };
-    RateDivision division;
-    if (even.size() <= kMostDivided)
-        division = divide_rates(graph.ranks(), even, graph.uses(), graph.capacities(), roots);
-    if (division.solved) {
-        std::vector<RankEdge> divided = even;
-        for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
-        keep_better(pack_forest(graph.ranks(), divided, roots, options));
-        if (best.seconds_per_byte > optimum * (1 + kWorthDepth))
-            detoured(graph, topology, policy, seed, turned, roots, options, keep_better);
-        return best;
-    }
-    std::vector<double> weights(even.size(), 1), best_weights = weights;
-    double least = INFINITY;
-    for (int attempt = 0; attempt < kShifts; ++attempt) {
-        graph.share(weights);
-        std::vector<char> source_side;
-        const double time = forest_optimum(graph.ranks(), edges(), roots, &source_side);
-        if (time < least * (1 - 1e-9)) {
-            least = time;
-            best_weights = weights;
-        }
-        // Pairs that do not cross the binding cut give way.
-        for (std::size_t e = 0; e < even.size(); ++e) {
-            if (source_side[at(even[e].from)] && !source_side[at(even[e].to)]) weights[e] *= 1.25;
-        }
-        const double largest = *std::max_element(weights.begin(), weights.end());
-        for (double& weight : weights) weight = std::max(weight / largest, 1e-3);
-    }
-    graph.share(best_weights);
-    keep_better(pack_forest(graph.ranks(), edges(), roots, options));
-    return best;
+// Time of a byte of each root when many tiles follow each other, with what filling the pipeline takes.
+double pipelined(const Forest& forest) {
+    constexpr double kMostTiles = 1024, kMostMessages = 1000'000;
+    const double steps = static_cast<double>(forest.trees.size()) *
+                         static_cast<double>(forest.trees.empty() ? 0 : forest.trees[0].edges.size());
+    return forest.seconds_per_byte * (1 + depth_of(forest) * std::max(1 / kMostTiles, steps / kMostMessages));
 }
 
 // The trees of one phase, the best way that serves it.
@@ -109,16 +54,36 @@ public:
     }
 
     /// Routes of numbered ways, over all forests made so far.
-    const std::map<std::tuple<int, int, int>, std::string>& ways() const { return ways_; }
+    const std::map<std::tuple<int, int, int>, std::string>& ways() const { return numbers_.all(); }
     Forest make(bool turned) {
         std::optional<double> known;  // the optimum is found once: it takes many maximum flows
         if (auto symmetric = by_symmetry(turned, known)) return *std::move(symmetric);
+        const double least = known ? *known : optimum(turned);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
         if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-        const double least = known ? *known : optimum(turned);
-        Forest forest = divided_forest(graph, topology_, policy_, seed_, turned, roots_, least, options_);
+        const std::vector<RankEdge> even = turned ? graph.turned() : graph.edges();
+        std::optional<Forest> links;
+        if (rooted_ || even.size() > kMostDivided) links = on_links(turned, least);
+        Forest forest;
+        try {
+            forest = pack_forest(graph.ranks(), even, roots_, options_);
+        } catch (const Error& error) {
+            // More work than allowed, or too deep.
+            if (error.kind() != ErrorKind::input) throw;
+            if (!links) links = on_links(turned, least);
+            if (!links) throw;
+            links->optimum = least;
+            return *std::move(links);
+        }
+        if (rooted_ || forest.seconds_per_byte > least * (1 + options_.tolerance)) {
+            if (!links) links = on_links(turned, least);
+            const bool good = links && pipelined(*links) <= least * (1 + kWorthPipe);
+            if (!good) forest = divided_forest(graph, turned, least, std::move(forest));
+            if (links && pipelined(*links) < pipelined(forest)) {
+                forest = *std::move(links);
+            }
+        }
         forest.optimum = least;
-        for (const auto& [way, route] : graph.ways()) ways_[way] = route;
         return forest;
     }
 
@@ -129,6 +94,83 @@ private:
         phase.kind = rooted_ ? (turned ? Kind::reduce : Kind::broadcast)
                              : (turned ? Kind::reduce_scatter : Kind::all_gather);
         return tree_optimum(topology_, phase).seconds_per_byte.value();
+    }
+    // On the links themselves, switches removed.
+    std::optional<Forest> on_links(bool turned, double least) {
+        if (policy_ != topologies::RoutePolicy::spread) return std::nullopt;
+        const topologies::Routes routes(topology_, policy_, seed_);
+        try {
+            return link_forest(topology_, routes, collective_.ranks, roots_, turned, least, options_,
+                               numbers_);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            return std::nullopt;  // more work than allowed
+        }
+    }
+    // Offers the forest that uses other ways than the default routes too.
+    template <class Keep>
+    void detoured(RankGraph& graph, bool turned, const Keep& keep_better) {
+        const std::size_t before = graph.edges().size();
+        graph.add_detours(topology_, policy_, seed_, kMostDivided);
+        if (graph.edges().size() == before) return;
+        std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();
+        const RateDivision division =
+            divide_rates(graph.ranks(), edges, graph.uses(), graph.capacities(), roots_);
+        if (!division.solved) return;
+        for (std::size_t e = 0; e < edges.size(); ++e) {
+            edges[e].rate = division.rates[e];
+            if (edges[e].way < 0) continue;
+            const int sender = graph.edges()[e].from, receiver = graph.edges()[e].to;
+            edges[e].way =
+                numbers_.number(sender, receiver, graph.ways().at({sender, receiver, edges[e].way}));
+        }
+        Forest forest = pack_forest(graph.ranks(), edges, roots_, options_);
+        choose_ways(forest, edges);
+        keep_better(std::move(forest));
+    }
+    // The better of `best`, on an even division of shared links, and forests on the linear program's; where
+    // that takes too long, on shifts of weight towards binding cuts.
+    Forest divided_forest(RankGraph& graph, bool turned, double least, Forest best) {
+        const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
+        const std::vector<RankEdge> even = edges();
+        if (even.empty() || best.seconds_per_byte <= least * (1 + options_.tolerance)) return best;
+        const auto keep_better = [&](Forest other) {
+            // Deeper trees must be worth it.
+            const bool faster = other.seconds_per_byte < best.seconds_per_byte * (1 - 1e-6);
+            const bool much = other.seconds_per_byte < best.seconds_per_byte * (1 - kWorthDepth);
+            if (much || (faster && depth_of(other) <= depth_of(best))) best = std::move(other);
+        };
+        if (even.size() <= kMostDivided) {
+            const RateDivision division =
+                divide_rates(graph.ranks(), even, graph.uses(), graph.capacities(), roots_);
+            if (division.solved) {
+                std::vector<RankEdge> divided = even;
+                for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
+                keep_better(pack_forest(graph.ranks(), divided, roots_, options_));
+                if (best.seconds_per_byte > least * (1 + kWorthDepth)) detoured(graph, turned, keep_better);
+                return best;
+            }
+        }
+        std::vector<double> weights(even.size(), 1), best_weights = weights;
+        double shortest = INFINITY;
+        for (int attempt = 0; attempt < kShifts; ++attempt) {
+            graph.share(weights);
+            std::vector<char> source_side;
+            const double time = forest_optimum(graph.ranks(), edges(), roots_, &source_side);
+            if (time < shortest * (1 - 1e-9)) {
+                shortest = time;
+                best_weights = weights;
+            }
+            // Pairs that do not cross the binding cut give way.
+            for (std::size_t e = 0; e < even.size(); ++e) {
+                if (source_side[at(even[e].from)] && !source_side[at(even[e].to)]) weights[e] *= 1.25;
+            }
+            const double largest = *std::max_element(weights.begin(), weights.end());
+            for (double& weight : weights) weight = std::max(weight / largest, 1e-3);
+        }
+        graph.share(best_weights);
+        keep_better(pack_forest(graph.ranks(), edges(), roots_, options_));
+        return best;
     }
     std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least) const {
         if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
@@ -154,7 +196,7 @@ private:
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;
-    std::map<std::tuple<int, int, int>, std::string> ways_;
+    WayNumbers numbers_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <baton/synth/cut_search.hpp>
 #include <baton/synth/layered_trees.hpp>
 #include <baton/synth/max_flow.hpp>
+#include <baton/synth/tree_count.hpp>
 
 #include <fmt/format.h>
 
@@ -18,95 +19,6 @@ namespace baton::synth {
 namespace {
 
 constexpr std::int64_t kInfinite = INT64_MAX / 8;
-
-struct Work {
-    std::int64_t left = 0;
-    void spend(std::int64_t amount) {
-        left -= amount;
-        if (left < 0)
-            throw input_error("packing trees takes more than its work limit on this topology", {},
-                              "choose another algorithm");
-    }
-};
-
-// Trees that an edge carries; a rate that is a billionth short of a whole tree counts.
-std::int64_t whole_trees(double rate, double u) {
-    return static_cast<std::int64_t>(std::floor(rate * u * (1 + 1e-9) + 1e-9));
-}
-
-// Whether k trees per root fit into integer capacities.
-class Feasibility {
-public:
-    Feasibility(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots, Work& work)
-        : ranks_(ranks), edges_(edges), roots_(roots), flow_(ranks + 1), work_(work) {
-        for (const RankEdge& edge : edges) flow_.add(edge.from, edge.to, 0);
-        for (const int root : roots) flow_.add(ranks, root, 0);
-    }
-    bool operator()(const std::vector<std::int64_t>& capacity, std::int64_t k) {
-        for (std::size_t e = 0; e < edges_.size(); ++e) flow_.set_capacity(static_cast<int>(e), capacity[e]);
-        for (std::size_t i = 0; i < roots_.size(); ++i)
-            flow_.set_capacity(static_cast<int>(edges_.size() + i), k);
-        const std::int64_t wanted = k * static_cast<std::int64_t>(roots_.size());
-        int holder = -1;
-        // The vertex that failed last is asked first.
-        for (int i = 0; i < ranks_; ++i) {
-            const int v = (suspect_ + i) % ranks_;
-            if (roots_.size() == 1 && v == roots_.front()) continue;
-            work_.spend(static_cast<std::int64_t>(edges_.size()));
-            const std::int64_t reached =
-                holder < 0 ? flow_.run(ranks_, v, wanted) : flow_.move(holder, v, wanted);
-            if (reached < wanted) {
-                suspect_ = v;
-                inside_.resize(at(ranks_));
-                for (int x = 0; x < ranks_; ++x) inside_[at(x)] = flow_.source_side(x);
-                return false;
-            }
-            holder = v;
-        }
-        return true;
-    }
-
-    // After a refusal: the least U at which the set of ranks that fell short lets k trees of each of its
-    // roots out.
-    double least_for_cut(std::int64_t k, double u) const {
-        std::vector<double> rates;
-        for (const RankEdge& edge : edges_) {
-            if (edge.rate > 0 && inside_[at(edge.from)] && !inside_[at(edge.to)]) rates.push_back(edge.rate);
-        }
-        const std::int64_t held =
-            std::count_if(roots_.begin(), roots_.end(), [&](int root) { return inside_[at(root)]; });
-        if (rates.empty() || held == 0) return INFINITY;
-        double sum = 0;
-        for (const double rate : rates) sum += rate;
-        u = std::max(u, static_cast<double>(k * held) / sum * (1 - 1e-12));
-        while (true) {
-            std::int64_t out = 0;
-            double next = INFINITY;
-            for (const double rate : rates) {
-                const std::int64_t whole = whole_trees(rate, u);
-                out += whole;
-                next = std::min(next, static_cast<double>(whole + 1) / rate);
-            }
-            if (out >= k * held) return u;
-            u = next;
-        }
-    }
-
-private:
-    int ranks_;
-    const std::vector<RankEdge>& edges_;
-    const std::vector<int>& roots_;
-    std::vector<char> inside_;
-    MaxFlow<std::int64_t> flow_;
-    Work& work_;
-    int suspect_ = 0;
-};
-
-std::vector<std::int64_t> scaled(const std::vector<RankEdge>& edges, double u) {
-    std::vector<std::int64_t> capacity;
-    for (const RankEdge& edge : edges) capacity.push_back(whole_trees(edge.rate, u));
-    return capacity;
-}
 
 // A tree in growth. While it has no edge it is only its root.
 struct Batch {
@@ -351,31 +263,19 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     }
     Work work{options.work};
     forest.optimum = forest_optimum(ranks, edges, roots);
-    Feasibility fits(ranks, edges, roots, work);
-    double best_time = INFINITY, best_u = 0;
-    for (std::int64_t k = options.exact_count ? options.most_per_root : 1; k <= options.most_per_root; ++k) {
-        // U in seconds: trees that an edge of rate r carries are floor(U r). From what all cuts demand
-        // without rounding it rises to what the cuts that fall short demand with it, so it ends at the least.
-        const double kd = static_cast<double>(k);
-        double u = forest.optimum * kd * (1 - 4e-6);
-        while (u < best_time * kd && !fits(scaled(edges, u), k))
-            u = std::max(fits.least_for_cut(k, u), u * (1 + 1e-12));
-        if (u / kd < best_time) {
-            best_time = u / kd;
-            best_u = u;
-            forest.per_root = k;
-        }
-        if (best_time <= forest.optimum * (1 + options.tolerance)) break;
-    }
+    const TreeCount count = least_trees({ranks, ranks, edges, roots}, forest.optimum, options, work);
+    forest.per_root = count.per_root;
+    const double best_u = count.u, best_time = count.seconds_per_byte();
     if (forest.per_root == 0) throw input_error("the rates between ranks do not connect all of them");
     forest.seconds_per_byte = best_time;
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});
-    forest.trees = pack_shallow(ranks, edges, scaled(edges, best_u), demands, options.most_depth, work);
+    forest.trees =
+        pack_shallow(ranks, edges, tree_capacities(edges, best_u), demands, options.most_depth, work);
     constexpr double kSlower = 1.02, kSlowest = 1e4;
     for (double slower = kSlower; forest.trees.empty() && slower < kSlowest; slower *= kSlower) {
         forest.trees =
-            layered_trees(ranks, edges, scaled(edges, best_u * slower), demands, options.most_depth);
+            layered_trees(ranks, edges, tree_capacities(edges, best_u * slower), demands, options.most_depth);
         forest.seconds_per_byte = best_time * slower;
     }
     if (forest.trees.empty())
@@ -401,10 +301,11 @@ bool trees_fit(int ranks, const std::vector<RankEdge>& edges, const std::vector<
 
 std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges,
                                    const std::vector<std::int64_t>& capacity,
-                                   const std::vector<RootDemand>& demands, std::int64_t work) {
+                                   const std::vector<RootDemand>& demands, std::int64_t work,
+                                   int most_depth) {
     if (!trees_fit(ranks, edges, capacity, demands)) return {};
     Work left{work};
-    return pack_shallow(ranks, edges, capacity, demands, 0, left);
+    return pack_shallow(ranks, edges, capacity, demands, most_depth, left);
 }
 
 void choose_ways(Forest& forest, const std::vector<RankEdge>& edges) {
@@ -415,7 +316,7 @@ void choose_ways(Forest& forest, const std::vector<RankEdge>& edges) {
     };
     std::map<std::pair<int, int>, std::vector<Way>> ways;
     const std::vector<std::int64_t> capacity =
-        scaled(edges, forest.seconds_per_byte * static_cast<double>(forest.per_root));
+        tree_capacities(edges, forest.seconds_per_byte * static_cast<double>(forest.per_root));
     for (std::size_t e = 0; e < edges.size(); ++e)
         ways[{edges[e].from, edges[e].to}].push_back({edges[e].way, capacity[e]});
     std::vector<PackedTree> chosen;

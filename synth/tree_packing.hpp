@@ -68,10 +68,12 @@ bool trees_fit(int ranks, const std::vector<RankEdge>& edges, const std::vector<
 
 /// Spanning out-trees, as many from each root as it demands, no more of them over an edge than its capacity
 /// (one number per edge; rates are not looked at). Empty when they do not fit. Grown as in `pack_forest`;
-/// trees of a root stand side by side, roots in the order of `demands`. `work` as in ForestOptions.
+/// trees of a root stand side by side, roots in the order of `demands`. `work` and `most_depth` as in
+/// ForestOptions; empty, too, when no trees that shallow were found.
 std::vector<PackedTree> pack_trees(int ranks, const std::vector<RankEdge>& edges,
                                    const std::vector<std::int64_t>& capacity,
-                                   const std::vector<RootDemand>& demands, std::int64_t work = 400'000'000);
+                                   const std::vector<RootDemand>& demands, std::int64_t work = 400'000'000,
+                                   int most_depth = 0);
 
 /// The time of the best forest without rounding (seconds per byte of each root), by exact cuts on rates
 /// rounded to 2^-20 of the largest; `critical` (optional) receives per vertex whether it is on the source
