@@ -128,6 +128,12 @@ public:
         }
     }
 
+    // Goes on from paths that are there.
+    void resume(FlowRouting&& routing) {
+        routing_ = std::move(routing);
+        for (const std::vector<int>& path : routing_.paths) loads_.add(hops_, path, 1);
+    }
+
     void improve(double bound, double enough) {
         constexpr std::pair<int, int> kStages[] = {{8, 4}, {32, 6}, {96, 12}};  // power, passes
         for (const auto& [power, passes] : kStages) {
@@ -144,8 +150,10 @@ public:
     // Gives chunks shorter ways where no busiest resource is made busier.
     void shorten() {
         const double most = loads_.most_use();
-        loads_.use_power(96, most, 0.1);
-        move([](const std::vector<int>& path) { return path.size() > 1; }, most * (1 + 1e-9));
+        for (const double per_link : {1.0, 1.0, 0.1}) {
+            loads_.use_power(96, most, per_link);
+            if (!move([](const std::vector<int>& path) { return path.size() > 1; }, most * (1 + 1e-9))) break;
+        }
     }
 
     FlowRouting take() {
@@ -285,13 +293,19 @@ FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const Concu
         ChunkRouter router(network, hops, chunks);
         router.start(flow, rounded);
         router.improve(flow.bound, enough);
-        router.shorten();
         FlowRouting routing = router.take();
         if (best.paths.empty() || routing.seconds_per_byte < best.seconds_per_byte * (1 - 1e-9))
             best = std::move(routing);
         if (best.seconds_per_byte <= flow.bound * (1 + enough)) break;
     }
     return best;
+}
+
+void shorten_paths(const FlowNetwork& network, FlowHops& hops, FlowRouting& routing) {
+    ChunkRouter router(network, hops, routing.chunks);
+    router.resume(std::move(routing));
+    router.shorten();
+    routing = router.take();
 }
 
 }  // namespace baton::synth

@@ -23,13 +23,17 @@ struct FlowRouting {
     double seconds_per_byte = 0;
 };
 
-/// Puts `chunks` chunks per shard on paths: one after another along the cheapest path, and when that does not
-/// come within `enough` (relative) of `flow.bound`, once more along the flow, back from the sinks over what
-/// is left of it. Then moves single chunks away from busy resources as long as the sum of powers of all
-/// utilizations falls; the power is raised by and by, so that the busiest resource comes to decide. Last,
-/// ways are shortened where that costs nothing. A heuristic: the result is a valid routing, without a promise
+/// Puts `chunks` chunks per shard on paths: along the flow, back from the sinks over what is left of it (what
+/// is spread evenly stays so), and where that does not come within `enough` (relative) of `flow.bound`, or
+/// there is no flow, once more one after another along the cheapest path; the better one stands. Then moves
+/// single chunks away from busy resources as long as the sum of powers of all
+/// utilizations falls; the power is raised by and by, so that the busiest resource comes to decide. A
+/// heuristic: the result is a valid routing, without a promise
 /// how close it comes. Throws an input error when a path is none that steps may take.
 FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const ConcurrentFlow& flow,
                          std::int64_t chunks, double enough);
+
+/// Gives chunks shorter ways where that makes no resource busier than the busiest.
+void shorten_paths(const FlowNetwork& network, FlowHops& hops, FlowRouting& routing);
 
 }  // namespace baton::synth

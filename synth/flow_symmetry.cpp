@@ -14,6 +14,7 @@ namespace baton::synth {
 namespace {
 
 constexpr std::int64_t kMostSearch = 12'000;  // classes times rounds
+constexpr int kCoarseClasses = 64;
 
 // Gives equal keys equal numbers, in the order of the keys.
 template <typename Key>
@@ -76,15 +77,22 @@ public:
         resource_ = numbers_of(kind, resource_count_);
     }
 
-    /// False when classes were still splitting after `most` of them.
+    /// Until nothing changes, or more than `most` classes would come out: then false, and the colors are the
+    /// last ones within `most` (if any were).
     bool refine(int most) {
         for (;;) {
-            const int before = vertex_count_ + resource_count_;
-            if (resource_count_ > most) return false;
+            const std::vector<int> vertex = vertex_, resource = resource_;
+            const int vertex_count = vertex_count_, resource_count = resource_count_;
             round();
-            if (vertex_count_ + resource_count_ == before) return resource_count_ <= most;
+            if (vertex_count_ + resource_count_ == vertex_count + resource_count)
+                return resource_count_ <= most;
+            if (resource_count_ <= most) continue;
+            vertex_ = vertex, resource_ = resource;
+            vertex_count_ = vertex_count, resource_count_ = resource_count;
+            return false;
         }
     }
+
     /// Splits classes by how the sources see their arcs; to be refined again.
     void look_from_sources() {
         const std::vector<std::uint64_t> view = views_of_arcs(*network_, vertex_, arc_colors());
@@ -311,7 +319,13 @@ ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limi
     if (network.demands.empty() || network.arcs.empty()) return {};
     Refinement refinement(network);
     const auto most = static_cast<int>(limits.most_classes);
-    if (!refinement.refine(most)) return {};
+    // Where nothing looks alike, lengths for coarse classes still give a bound.
+    const bool stable = refinement.refine(most);
+    if (!stable) {
+        refinement = Refinement(network);
+        refinement.refine(std::min(most, kCoarseClasses));
+        if (refinement.resource_count() > most) return {};
+    }
     const auto size =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(network.demands.size()) *
                                       static_cast<std::int64_t>(network.arcs.size() + at(network.vertices)));
@@ -322,7 +336,7 @@ ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limi
     SymmetricSearch coarse(network, refinement.resources(), refinement.resource_count());
     ConcurrentFlow flow = coarse.run(rounds(refinement.resource_count()));
     const int coarse_count = refinement.resource_count();
-    if (!flow.optimal && size <= limits.most_work / 10) {
+    if (stable && !flow.optimal && size <= limits.most_work / 10) {
         refinement.look_from_sources();
         if (refinement.refine(most) && refinement.resource_count() > coarse_count) {
             SymmetricSearch fine(network, refinement.resources(), refinement.resource_count());

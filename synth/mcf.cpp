@@ -18,7 +18,8 @@ using ir::Buffer;
 using Kind = ir::CollectiveKind;
 
 constexpr std::int64_t kMostParcels = 40'000;  // chunks of all pairs: beyond, more would cost tiles
-constexpr double kEnough = 0.003;              // loss that more chunks are not worth
+constexpr std::int64_t kMostEntries = 17'000;  // of the full program: routing does without it
+constexpr double kEnough = 0.006;              // loss that more chunks are not worth
 constexpr double kNoticeable = 0.002;          // gain that a second schedule is worth
 
 // A run of chunks of one pair on one way.
@@ -211,29 +212,33 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
         made.push_back(FlowWriter(network, collective, hops).write(FlowRouting()));
         return made;
     }
-    const ConcurrentFlow flow = concurrent_flow(network);
-    double best = 0;
-    FlowRouting kept;
+    FlowLimits limits;
+    limits.most_entries = kMostEntries;
+    const ConcurrentFlow flow = concurrent_flow(network, limits);
     const auto loss_of = [&](const FlowRouting& routing) {
         return flow.bound > 0 ? routing.seconds_per_byte / flow.bound - 1 : 0;
     };
+    const auto keep = [&](FlowRouting& routing) {
+        shorten_paths(network, hops, routing);
+        made.push_back(FlowWriter(network, collective, hops).write(routing));
+        made.back().loss = loss_of(routing);
+    };
+    double best = 0;
+    FlowRouting kept;
     for (const std::int64_t chunks : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
         if (chunks > 1 && network.pairs() * chunks > kMostParcels) break;
         FlowRouting routing = route_chunks(network, hops, flow, chunks, kEnough / 3);
         const double loss = loss_of(routing);
         if (chunks == 1) {
-            made.push_back(FlowWriter(network, collective, hops).write(routing));
-            made.back().loss = best = loss;
+            best = loss;
+            keep(routing);
         } else if (loss < best - kNoticeable) {
             best = loss;
             kept = std::move(routing);
         }
         if (best <= kEnough) break;
     }
-    if (!kept.paths.empty()) {
-        made.push_back(FlowWriter(network, collective, hops).write(kept));
-        made.back().loss = best;
-    }
+    if (!kept.paths.empty()) keep(kept);
     return made;
 }
 
