@@ -1,6 +1,7 @@
 // baton synth: the best schedule per size for a collective on a topology, beside the bound.
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
+#include <baton/base/parallel.hpp>
 #include <baton/base/progress.hpp>
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
@@ -131,7 +132,7 @@ synth::Synthesis SynthCommand::synthesize() const {
         options.repair = std::make_shared<const ir::Algorithm>(std::move(*algorithm));
     }
     if (!(budget_ >= 0)) throw input_error("the budget must not be negative", "--budget");
-    options.seconds = budget_;
+    options.threads = hardware_threads();
     Progress progress("synth");
     options.progress = [&](const std::string& stage, double fraction) { progress.update(stage, fraction); };
     return synth::synthesize(machine_, options_.collective(machine_.rank_count()), options);
@@ -165,7 +166,7 @@ void SynthCommand::print(const synth::Synthesis& result) const {
             text += fmt::format("no candidate: {}: {}\n", refusal.name, refusal.why);
     }
     for (const std::string& warning : result.warnings) text += "warning: " + warning + "\n";
-    if (result.out_of_time)
+    if (result.stopped_early)
         text += fmt::format("the budget of {} s ended before everything was simulated; --budget gives more\n",
                             budget_);
     if (!output_.empty()) text += "written: " + output_ + "\n";
@@ -217,7 +218,7 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
         document["sizes"].push_back(std::move(row));
     }
     document["warnings"] = result.warnings;
-    document["out_of_time"] = result.out_of_time;
+    document["out_of_time"] = result.stopped_early;
     document["next"] = next(result);
     std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }

@@ -3,6 +3,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/sim/event_queue.hpp>
 #include <baton/sim/prepared_algorithm.hpp>
 #include <baton/sim/step_bytes.hpp>
@@ -17,6 +18,8 @@ namespace {
 
 /// What happens to an operation (a tile of a step); the low bits of an event's id.
 enum class Happens : std::uint8_t { left = 0, arrived = 1, reduced = 2 };
+
+constexpr std::int64_t kTimesBetweenStops = 64;  // points of time
 
 class Execution {
 public:
@@ -46,7 +49,8 @@ public:
                          fmt::format("{} steps in {} tiles are more than the limit of {} operations", steps_,
                                      tiles_, options_.operation_limit));
         begin();
-        while (advance()) {
+        for (std::int64_t times = 1; advance(); ++times) {
+            if (times % kTimesBetweenStops == 0) stop_point();
             if (events_ + network_->work() > options_.work_limit)
                 return ended(std::move(result), Outcome::budget_exceeded,
                              fmt::format("more work than the limit of {}, at {} of simulated time",

@@ -72,7 +72,7 @@ struct SimulationResult {
 /// byte has arrived; else reducing is free. multicast and switch_reduce cross each link of their routes once
 /// and need a switch that can do it.
 ///
-/// The topology must outlive it. Not thread-safe.
+/// The topology must outlive it.
 class PreparedAlgorithm {
 public:
     /// Throws an input error when the algorithm has more ranks than the topology, and what StepGraph throws.
@@ -83,7 +83,8 @@ public:
     PreparedAlgorithm(PreparedAlgorithm&&) noexcept;
 
     /// `policy` and `seed` of the options are those of the constructor. Throws an input error for tiles
-    /// outside 0..65536 or a negative size.
+    /// outside 0..65536 or a negative size, and Stopped when this thread's stop token ends it. Several
+    /// threads may run at once.
     SimulationResult run(const SimulationOptions& options) const;
     /// What a user should read about the routes.
     const std::vector<std::string>& warnings() const;

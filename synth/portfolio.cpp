@@ -1,17 +1,18 @@
 // The portfolio: simulates candidates and keeps the best per size. The only part of this layer that
 // simulates.
 #include <baton/base/error.hpp>
-#include <baton/sim/execute_algorithm.hpp>
+#include <baton/base/parallel.hpp>
 #include <baton/synth/candidates.hpp>
-#include <baton/synth/participants.hpp>
+#include <baton/synth/contender.hpp>
 #include <baton/synth/synthesize.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <cmath>
-#include <map>
+#include <mutex>
+#include <numeric>
 #include <set>
 
 namespace baton::synth {
@@ -19,221 +20,217 @@ namespace {
 
 using topologies::Topology;
 
-constexpr int kFinalists = 4;                        // simulated at every size
-constexpr std::size_t kProbes = 5;                   // sizes at which all candidates are screened
-constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
-// Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
-constexpr std::int64_t kFewOperations = 130'000;
-constexpr int kDeepTiles = 8;
-constexpr std::int64_t kLeastTile =
-    4096;  // bytes; smaller messages cost more than they gain on any real machine
+constexpr int kFinalists = 4;  // simulated at every size; more where they are cheap
+// A candidate is passed over when its estimate is this much above the best simulated time.
+constexpr double kHopeless = 1.5;
 constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time
 
-// One candidate on the machine, with everything simulated so far.
-class Entrant {
+// Tells a person how far the work is, from any thread.
+class Telling {
 public:
-    Entrant(const Topology& topology, const Candidate& candidate, const SynthesisOptions& options)
-        : prepared_(topology, *candidate.algorithm, options.policy, options.seed),
-          options_(options),
-          steps_(candidate.steps),
-          chunks_(candidate.algorithm->collective.chunks *
-                  units_per_buffer(candidate.algorithm->collective)) {}
-
-    struct Point {
-        int tiles = 1;
-        Time time = Time::max();
-    };
-
-    /// Time with a number of tiles; Time::max() when the run did not finish.
-    Time run(Bytes size, int tiles) {
-        auto& known = times_[size.count];
-        if (const auto found = known.find(tiles); found != known.end()) return found->second;
-        sim::SimulationOptions sim_options;
-        sim_options.size = size;
-        sim_options.tiles = tiles;
-        sim_options.policy = options_.policy;
-        sim_options.seed = options_.seed;
-        sim_options.operation_limit = std::max(kMostOperations, steps_);
-        const sim::SimulationResult result = prepared_.run(sim_options);
-        model = result.model_in_words;
-        if (result.outcome == sim::Outcome::unreachable) reason = result.reason;
-        return known[tiles] = result.outcome == sim::Outcome::finished ? result.time : Time::max();
+    explicit Telling(const SynthesisOptions& options) : options_(options) {}
+    void done(const std::string& what, std::size_t pieces) {
+        const std::lock_guard lock(mutex_);
+        if (!options_.progress) return;
+        ++done_;
+        options_.progress(what + best_,
+                          pieces > 0 ? static_cast<double>(done_) / static_cast<double>(pieces) : -1);
     }
-
-    /// The best number of tiles among powers of two, climbing from `start` while it gets better.
-    Point climb(Bytes size, int start) {
-        if (options_.tiles > 0) return {options_.tiles, run(size, options_.tiles)};
-        while (start > 1 && !worth_tiling(size, start)) start /= 2;
-        Point best{start, run(size, start)};
-        bool moved = false;
-        while (worth_tiling(size, best.tiles * 2)) {
-            const Time time = run(size, best.tiles * 2);
-            if (time.seconds() >= best.time.seconds() * kWorthMoreTiles) break;
-            best = {best.tiles * 2, time};
-            moved = true;
-        }
-        while (!moved && best.tiles > 1) {
-            const Time time = run(size, best.tiles / 2);
-            if (time.seconds() * kWorthMoreTiles > best.time.seconds()) break;
-            best = {best.tiles / 2, time};
-        }
-        return chosen_[size.count] = best;
+    void next_stage() {
+        const std::lock_guard lock(mutex_);
+        done_ = 0;
     }
-
-    /// Best known point at a size.
-    Point best_at(Bytes size) const {
-        if (const auto found = chosen_.find(size.count); found != chosen_.end()) return found->second;
-        Point best;
-        if (const auto found = times_.find(size.count); found != times_.end()) {
-            for (const auto& [tiles, time] : found->second) {
-                if (time < best.time) best = {tiles, time};
-            }
-        }
-        return best;
+    /// The best so far at the largest size that is known.
+    void best(Bytes size, const std::string& label, Time time, Time bound) {
+        const std::lock_guard lock(mutex_);
+        if (size < best_size_) return;
+        best_size_ = size;
+        best_ = fmt::format("; best so far at {}: {} in {}", to_string(size), label, to_string(time));
+        if (bound.picoseconds > 0)
+            best_ += fmt::format(", +{:.1f}% on the bound", 100 * (time.seconds() / bound.seconds() - 1));
     }
-
-    /// Time and tiles between the sizes that were simulated, by interpolation in logarithms.
-    std::pair<double, int> guess(Bytes size) const {
-        auto above = times_.lower_bound(size.count);
-        if (above == times_.end()) --above;
-        auto below = above;
-        if (above->first > size.count && above != times_.begin()) --below;
-        const Point low = best_at(Bytes{below->first}), high = best_at(Bytes{above->first});
-        if (low.time == Time::max() || high.time == Time::max()) return {INFINITY, 1};
-        const auto log_of = [](std::int64_t value) {
-            return std::log2(static_cast<double>(std::max<std::int64_t>(1, value)));
-        };
-        const double width = log_of(above->first) - log_of(below->first);
-        const double share = width > 0 ? (log_of(size.count) - log_of(below->first)) / width : 0;
-        const double time =
-            log_of(low.time.picoseconds) * (1 - share) + log_of(high.time.picoseconds) * share;
-        const double tiles = log_of(low.tiles) * (1 - share) + log_of(high.tiles) * share;
-        return {time, 1 << static_cast<int>(std::lround(tiles))};
-    }
-
-    bool reachable() const { return reason.empty(); }
-    const std::vector<std::string>& warnings() const { return prepared_.warnings(); }
-    std::string model, reason;
 
 private:
-    bool worth_tiling(Bytes size, int tiles) const {
-        const bool few = steps_ * tiles <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
-        return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
-               steps_ * tiles <= kMostOperations;
-    }
-
-    sim::PreparedAlgorithm prepared_;
     const SynthesisOptions& options_;
-    std::int64_t steps_, chunks_;                        // chunks_: of a whole buffer
-    std::map<std::int64_t, std::map<int, Time>> times_;  // by size, then tiles
-    std::map<std::int64_t, Point> chosen_;               // by size: where a climb ended
+    std::mutex mutex_;
+    std::size_t done_ = 0;
+    Bytes best_size_{-1};
+    std::string best_;
 };
+
+// Largest first, then smallest, then what halves the gaps: an early end leaves answers at all scales.
+std::vector<std::size_t> spread_out(std::size_t count) {
+    std::vector<std::size_t> order;
+    std::vector<char> taken(count, 0);
+    const auto take = [&](std::size_t i) {
+        if (!taken[i]) order.push_back(i);
+        taken[i] = 1;
+    };
+    if (count == 0) return order;
+    take(count - 1);
+    for (std::size_t pieces = 1; order.size() < count; pieces *= 2) {
+        for (std::size_t p = 0; p < pieces; ++p) take(p * (count - 1) / pieces);
+    }
+    return order;
+}
 
 class Portfolio {
 public:
     Portfolio(const Topology& topology, const SynthesisOptions& options, Synthesis& result)
-        : options_(options), result_(result), start_(std::chrono::steady_clock::now()) {
-        std::vector<Candidate> usable;
-        for (Candidate& candidate : result.candidates) {
-            auto entrant = std::make_unique<Entrant>(topology, candidate, options);
-            // One run of the smallest size shows what is out of reach.
-            entrant->run(options.sizes.front(), options.tiles > 0 ? options.tiles : 1);
-            if (!entrant->reachable()) {
-                result.refusals.push_back({candidate.label(), entrant->reason});
-                continue;
-            }
-            usable.push_back(std::move(candidate));
-            entrants_.push_back(std::move(entrant));
-        }
-        result.candidates = std::move(usable);
-    }
+        : topology_(topology), options_(options), result_(result), telling_(options) {}
 
     void run() {
-        if (entrants_.empty()) return;
-        screen();
-        for (std::size_t s = 0; s < options_.sizes.size(); ++s) {
-            progress(fmt::format("simulating {}", to_string(options_.sizes[s])),
-                     0.4 + 0.6 * static_cast<double>(s) / static_cast<double>(options_.sizes.size()));
-            choose(options_.sizes[s]);
+        enter();
+        if (contenders_.empty()) return;
+        const std::vector<std::size_t> order = spread_out(options_.sizes.size());
+        std::vector<Choice> choices(options_.sizes.size());
+        telling_.next_stage();
+        parallel_for(order.size(), options_.threads, [&](std::size_t i) {
+            const std::size_t s = order[i];
+            choices[s] = choose(options_.sizes[s]);
+            telling_.done("simulating sizes", order.size());
+        });
+        result_.stopped_early |= stopped_;
+        for (Choice& choice : choices) {
+            if (!choice.timings.empty()) result_.choices.push_back(std::move(choice));
         }
         std::set<std::string> warnings;
-        for (const auto& entrant : entrants_) {
-            if (!entrant->model.empty()) result_.model = entrant->model;
-            warnings.insert(entrant->warnings().begin(), entrant->warnings().end());
+        for (const auto& contender : contenders_) {
+            result_.model = contender->model();
+            warnings.insert(contender->warnings().begin(), contender->warnings().end());
         }
         result_.warnings.assign(warnings.begin(), warnings.end());
     }
 
 private:
-    bool time_left() {
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
-        if (spent.count() > options_.seconds || options_.stop.stop_requested()) result_.out_of_time = true;
-        return !result_.out_of_time;
-    }
-    void progress(const std::string& stage, double fraction) const {
-        if (options_.progress) options_.progress(stage, fraction);
-    }
-
-    std::vector<Bytes> probes() const {
-        const std::vector<Bytes>& sizes = options_.sizes;
-        std::vector<Bytes> chosen;
-        const std::size_t count = std::min(kProbes, sizes.size());
-        for (std::size_t i = 0; i < count; ++i)
-            chosen.push_back(sizes[count == 1 ? 0 : i * (sizes.size() - 1) / (count - 1)]);
-        return chosen;
+    // Which candidates are simulated at all: those of few steps first, until `screening_limit` is used up.
+    std::vector<char> admitted() const {
+        std::vector<std::size_t> order(result_.candidates.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+            return result_.candidates[a].steps < result_.candidates[b].steps;
+        });
+        std::vector<char> admitted(order.size(), 0);
+        std::int64_t spent = 0;
+        for (const std::size_t c : order) {
+            spent += 2 * result_.candidates[c].steps;
+            admitted[c] = c == order.front() || spent <= options_.effort / 2;
+        }
+        return admitted;
     }
 
-    // Every candidate at a few sizes; candidates far behind at one size are not tiled there.
-    void screen() {
-        const std::vector<Bytes> sizes = probes();
-        for (std::size_t i = 0; i < sizes.size(); ++i) {
-            Time best = Time::max();
-            for (std::size_t c = 0; c < entrants_.size(); ++c) {
-                if (!time_left() && i > 0) return;
-                progress(
-                    fmt::format("screening {} at {}", result_.candidates[c].label(), to_string(sizes[i])),
-                    0.4 * static_cast<double>(i * entrants_.size() + c) /
-                        static_cast<double>(sizes.size() * entrants_.size()));
-                Entrant& entrant = *entrants_[c];
-                const int start = i == 0 || options_.tiles > 0 ? std::max(1, options_.tiles)
-                                                               : entrant.best_at(sizes[i - 1]).tiles;
-                const Time untiled = entrant.run(sizes[i], start);
-                // Tiling makes pipelines of trees and chains: it can win a factor of their depth.
-                const Time time =
-                    untiled == Time::max() || !time_left() ? untiled : entrant.climb(sizes[i], start).time;
-                best = std::min(best, time);
+    // Prepares and screens all candidates; those that cannot run leave.
+    void enter() {
+        std::vector<Candidate>& candidates = result_.candidates;
+        std::vector<std::unique_ptr<Contender>> all(candidates.size());
+        std::vector<std::string> why(candidates.size(), "the time ended before it was simulated");
+        const std::vector<char> admit = admitted();
+        parallel_for(all.size(), options_.threads, [&](std::size_t c) {
+            if (!admit[c]) {
+                why[c] =
+                    fmt::format("{} steps are more than is simulated beside the others; choose it by name",
+                                candidates[c].steps);
+                return;
             }
+            try {
+                auto contender = std::make_unique<Contender>(topology_, candidates[c], options_);
+                if (contender->screen())
+                    all[c] = std::move(contender);
+                else
+                    why[c] = contender->reason();
+            } catch (const Stopped&) {
+                stopped_ = true;
+            }
+            telling_.done("screening candidates", all.size());
+        });
+        std::vector<Candidate> usable;
+        for (std::size_t c = 0; c < all.size(); ++c) {
+            if (all[c]) {
+                usable.push_back(std::move(candidates[c]));
+                contenders_.push_back(std::move(all[c]));
+            } else {
+                result_.refusals.push_back({candidates[c].label(), why[c]});
+            }
+        }
+        candidates = std::move(usable);
+        result_.stopped_early |= stopped_;
+    }
+
+    // Climbs over powers of two from the estimated number of tiles while it gets better and `effort` lasts.
+    // `best` has the best known at any time.
+    void climb(const Contender& contender, Bytes size, std::int64_t& effort, Timing& best) const {
+        const auto better = [&](int tiles, double worth) {
+            effort -= contender.operations(tiles);
+            const Time time = contender.run(size, tiles);
+            const bool taken = best.tiles == tiles || time.seconds() < best.time.seconds() * worth;
+            if (taken) best.tiles = tiles, best.time = time;
+            return taken;
+        };
+        const int start = contender.estimated_tiles(size);
+        if (best.tiles != start || best.time == Time::max()) {
+            best.tiles = start;
+            better(start, 1);
+        }
+        if (options_.tiles > 0) return;
+        const auto affordable = [&](int tiles) {
+            return contender.worth_tiling(size, tiles) && effort >= contender.operations(tiles);
+        };
+        while (affordable(best.tiles * 2) && better(best.tiles * 2, kWorthMoreTiles)) {
+        }
+        // Fewer tiles are taken when they cost next to nothing.
+        while (best.tiles <= start && best.tiles > 1 && effort >= contender.operations(best.tiles / 2) &&
+               better(best.tiles / 2, 1 / kWorthMoreTiles)) {
         }
     }
 
-    void choose(Bytes size) {
-        std::vector<std::pair<double, std::size_t>> order;
-        for (std::size_t c = 0; c < entrants_.size(); ++c)
-            order.push_back({entrants_[c]->guess(size).first, c});
-        std::stable_sort(order.begin(), order.end(),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
+    // The best candidates at one size, by simulation; what is known when the time ends.
+    Choice choose(Bytes size) {
         Choice choice;
         choice.size = size;
         choice.bound = result_.bound.at(size);
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            const std::size_t c = order[i].second;
-            Entrant& entrant = *entrants_[c];
-            const int start = entrant.guess(size).second;
-            Entrant::Point point = entrant.best_at(size);
-            if (i < kFinalists && std::isfinite(order[i].first) && time_left())
-                point = entrant.climb(size, start);
-            if (point.time < Time::max())
-                choice.timings.push_back({static_cast<int>(c), point.tiles, point.time});
+        std::vector<std::pair<double, std::size_t>> order;
+        for (std::size_t c = 0; c < contenders_.size(); ++c) {
+            const Contender& contender = *contenders_[c];
+            order.push_back({contender.estimate(size, contender.estimated_tiles(size)), c});
+        }
+        std::stable_sort(order.begin(), order.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::vector<Timing> timings(contenders_.size());
+        for (std::size_t c = 0; c < contenders_.size(); ++c) {
+            timings[c].candidate = static_cast<int>(c);
+            timings[c].time = Time::max();
+            if (size == options_.sizes.back()) contenders_[c]->screened(timings[c].tiles, timings[c].time);
+        }
+        const std::int64_t share = options_.effort / std::ssize(options_.sizes);
+        std::int64_t effort = share;
+        double best = INFINITY;
+        try {
+            for (std::size_t i = 0; i < order.size(); ++i) {
+                if (i >= kFinalists && effort < share / 2) break;
+                const auto [estimate, c] = order[i];
+                if (i > 0 && (estimate > best * kHopeless || contenders_[c]->at_least(size) > best)) continue;
+                climb(*contenders_[c], size, effort, timings[c]);
+                if (timings[c].time.seconds() >= best) continue;
+                best = timings[c].time.seconds();
+                telling_.best(size, result_.candidates[c].label(), timings[c].time, choice.bound);
+            }
+        } catch (const Stopped&) {
+            stopped_ = true;
+        }
+        for (const Timing& timing : timings) {
+            if (timing.time < Time::max()) choice.timings.push_back(timing);
         }
         std::stable_sort(choice.timings.begin(), choice.timings.end(),
                          [](const Timing& a, const Timing& b) { return a.time < b.time; });
-        if (!choice.timings.empty()) result_.choices.push_back(std::move(choice));
+        return choice;
     }
 
+    const Topology& topology_;
     const SynthesisOptions& options_;
     Synthesis& result_;
-    std::vector<std::unique_ptr<Entrant>> entrants_;
-    std::chrono::steady_clock::time_point start_;
+    Telling telling_;
+    std::vector<std::unique_ptr<Contender>> contenders_;
+    std::atomic<bool> stopped_ = false;
 };
 
 Error nothing_serves(const Synthesis& result, const ir::Collective& collective,
@@ -270,8 +267,10 @@ Synthesis synthesize(const Topology& topology, const ir::Collective& collective,
     CandidateList list = make_candidates(topology, collective, options);
     result.candidates = std::move(list.candidates);
     result.refusals = std::move(list.refusals);
-    result.out_of_time = list.stopped;
+    result.stopped_early = list.stopped;
     Portfolio(topology, options, result).run();
+    if (result.choices.empty() && result.stopped_early)
+        throw check_error("stopped before any schedule was verified and simulated", {}, "give it more time");
     if (result.choices.empty()) throw nothing_serves(result, collective, options);
     return result;
 }

@@ -61,8 +61,11 @@ struct SynthesisOptions {
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t seed = 0;         ///< for RoutePolicy::ecmp
     std::uint64_t greedy_seed = 0;  ///< greedy: of its choices among equals
-    double seconds = 120;  ///< time for simulation; afterwards only what is needed is still simulated
-    int threads = 1;       ///< candidates are made on so many at once; the result does not depend on it
+    /// Limit of simulation, in steps times tiles of all runs together: some two million are a second of one
+    /// thread. Where it ends, fewer numbers of tiles are tried. Every size has at least one run.
+    std::int64_t effort = 60'000'000;
+    int threads =
+        1;  ///< candidates are made and simulated on so many at once; the result does not depend on it
     /// Ends the work early: what was verified and simulated by then is the result.
     StopToken stop;
     std::int64_t step_limit = 4'000'000;  ///< candidates with more steps are refused
@@ -80,7 +83,7 @@ struct Synthesis {
     std::vector<Choice> choices;  ///< one per size, in order; sizes that no time was left for are absent
     std::string model;            ///< the network model of the times, in words
     std::vector<std::string> warnings;
-    bool out_of_time = false;
+    bool stopped_early = false;  ///< `SynthesisOptions::stop` ended it: candidates or sizes may be missing
 
     /// The winners as plans: one row per run of sizes with the same schedule and tiles. The first row serves
     /// all smaller sizes, the last all larger ones. `schedule_file` (optional) names a file for a candidate's
@@ -96,11 +99,13 @@ struct SynthesizerInfo {
 std::vector<SynthesizerInfo> synthesizers();
 
 /// Makes every candidate that serves the case, verifies it, simulates it under the flow model and keeps the
-/// best per size. Candidates are screened at a few sizes; the best four of each size are then simulated there
-/// with the number of tiles that a climb over powers of two finds. Same input and enough time, same result.
+/// best per size. Two runs of every candidate give an estimate for all sizes and numbers of tiles; the best
+/// four of each size are then simulated there with the number of tiles that a climb over powers of two finds.
+/// All limits count work, so that the same input gives the same result on any machine and with any number of
+/// threads, unless `stop` ends it early.
 ///
 /// Throws an input error: for ranks that cannot reach each other, for an unknown name, and, with all reasons,
-/// when no candidate serves the case.
+/// when no candidate serves the case; a check error when `stop` ended the work before anything was simulated.
 Synthesis synthesize(const topologies::Topology& topology, const ir::Collective& collective,
                      const SynthesisOptions& options);
 

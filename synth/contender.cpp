@@ -1,0 +1,96 @@
+#include <baton/synth/contender.hpp>
+
+#include <baton/base/index.hpp>
+#include <baton/synth/participants.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace baton::synth {
+namespace {
+
+constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
+// Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
+constexpr std::int64_t kFewOperations = 130'000;
+constexpr int kDeepTiles = 8;
+// Bytes; smaller messages cost more than they gain on any real machine.
+constexpr std::int64_t kLeastTile = 4096;
+constexpr double kWorthTiles = 0.997;  // what twice the tiles must leave of the estimate
+
+}  // namespace
+
+Contender::Contender(const topologies::Topology& topology, const Candidate& candidate,
+                     const SynthesisOptions& options)
+    : topology_(topology),
+      options_(options),
+      prepared_(topology, *candidate.algorithm, options.policy, options.seed),
+      steps_(std::max<std::int64_t>(1, candidate.steps)),
+      chunks_(candidate.algorithm->collective.chunks * units_per_buffer(candidate.algorithm->collective)) {}
+
+sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
+    sim::SimulationOptions options;
+    options.size = size;
+    options.tiles = tiles;
+    options.policy = options_.policy;
+    options.seed = options_.seed;
+    options.operation_limit = std::max(kMostOperations, steps_);
+    return prepared_.run(options);
+}
+
+Time Contender::run(Bytes size, int tiles) const {
+    const sim::SimulationResult result = simulate(size, tiles);
+    return result.outcome == sim::Outcome::finished ? result.time : Time::max();
+}
+
+bool Contender::screen() {
+    const int tiles = std::max(1, options_.tiles);
+    const sim::SimulationResult empty = simulate(Bytes{0}, 1);
+    if (empty.outcome != sim::Outcome::finished) {
+        reason_ = empty.reason;
+        return false;
+    }
+    model_ = empty.model_in_words;
+    latency_ = empty.time.seconds();
+    const Bytes size = options_.sizes.back();
+    if (size.count == 0) screened_ = empty.time;
+    if (size.count == 0) return true;
+    const sim::SimulationResult full = simulate(size, tiles);
+    if (full.outcome != sim::Outcome::finished) {
+        reason_ = full.reason;
+        return false;
+    }
+    screened_ = full.time;
+    screened_tiles_ = tiles;
+    const auto per_byte = [&](double seconds) { return seconds / static_cast<double>(size.count); };
+    for (std::size_t l = 0; l < full.links.size(); ++l) {
+        const double rate = static_cast<double>(topology_.links[l].capacity().bytes_per_second);
+        if (full.links[l].bytes > 0 && rate > 0) load_ = std::max(load_, full.links[l].bytes / rate);
+    }
+    for (std::size_t l = 0; l < full.limits.size(); ++l) {
+        const double rate = static_cast<double>(topology_.limits[l].bandwidth.bytes_per_second);
+        if (full.limits[l].bytes > 0 && rate > 0) load_ = std::max(load_, full.limits[l].bytes / rate);
+    }
+    rest_ = tiles * per_byte(std::max(0.0, full.time.seconds() - latency_ - load_));
+    load_ = per_byte(load_);
+    return true;
+}
+
+double Contender::estimate(Bytes size, int tiles) const {
+    return latency_ + static_cast<double>(size.count) * (load_ + rest_ / tiles);
+}
+
+bool Contender::worth_tiling(Bytes size, int tiles) const {
+    const bool few = operations(tiles) <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
+    return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
+           operations(tiles) <= kMostOperations;
+}
+
+int Contender::estimated_tiles(Bytes size) const {
+    if (options_.tiles > 0) return options_.tiles;
+    int tiles = 1;
+    while (worth_tiling(size, tiles * 2) && estimate(size, tiles * 2) < estimate(size, tiles) * kWorthTiles)
+        tiles *= 2;
+    return tiles;
+}
+
+}  // namespace baton::synth
