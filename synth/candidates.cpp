@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <mutex>
 #include <numeric>
 #include <set>
 
@@ -471,10 +472,19 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
     std::vector<CandidateList> lists(known.size());
     const std::vector<std::vector<std::size_t>> parts = parts_of_work(known, all ? "" : options.algorithm);
     std::atomic<bool> stopped = false;
+    std::mutex telling;
+    std::size_t done = 0;
+    const auto tell = [&](const std::string& name) {
+        const std::lock_guard lock(telling);
+        const auto all_of_them = static_cast<double>(all ? known.size() : 1);
+        if (options.progress)
+            options.progress("making candidates: " + name, static_cast<double>(done++) / all_of_them);
+    };
     parallel_for(parts.size(), options.threads, [&](std::size_t p) {
         Maker maker(topology, collective, options);
         for (const std::size_t i : parts[p]) {
             try {
+                tell(known[i].name);
                 stop_point();
                 lists[i] = maker.make(known[i].name);
             } catch (const Stopped&) {

@@ -9,7 +9,7 @@
 namespace baton::synth {
 namespace {
 
-constexpr std::int64_t kMostOperations = 1'000'000;  // steps times tiles of one simulation
+constexpr std::int64_t kMostOperations = 2'000'000;  // steps times tiles of one simulation
 // Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
 constexpr std::int64_t kFewOperations = 130'000;
 constexpr int kDeepTiles = 8;

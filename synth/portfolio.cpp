@@ -21,8 +21,10 @@ namespace {
 using topologies::Topology;
 
 constexpr int kFinalists = 4;  // simulated at every size; more where they are cheap
-// A candidate is passed over when its estimate is this much above the best simulated time.
-constexpr double kHopeless = 1.5;
+// A candidate is passed over when its estimate is this much above the best simulated time: the second number
+// where a run takes more than 1/kCheap of what there is for the size.
+constexpr double kHopeless = 1.5, kLikely = 1.1;
+constexpr std::int64_t kCheap = 32;
 constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time
 
 // Tells a person how far the work is, from any thread.
@@ -183,6 +185,13 @@ private:
         }
     }
 
+    // Effort for one size: larger ones are worth more tiles.
+    std::int64_t share_of(Bytes size) const {
+        const auto place = std::lower_bound(options_.sizes.begin(), options_.sizes.end(), size);
+        const std::int64_t rank = place - options_.sizes.begin() + 1, count = std::ssize(options_.sizes);
+        return 2 * options_.effort / (count * (count + 1)) * rank;
+    }
+
     // The best candidates at one size, by simulation; what is known when the time ends.
     Choice choose(Bytes size) {
         Choice choice;
@@ -201,14 +210,18 @@ private:
             timings[c].time = Time::max();
             if (size == options_.sizes.back()) contenders_[c]->screened(timings[c].tiles, timings[c].time);
         }
-        const std::int64_t share = options_.effort / std::ssize(options_.sizes);
+        const std::int64_t share = share_of(size);
         std::int64_t effort = share;
         double best = INFINITY;
         try {
             for (std::size_t i = 0; i < order.size(); ++i) {
                 if (i >= kFinalists && effort < share / 2) break;
                 const auto [estimate, c] = order[i];
-                if (i > 0 && (estimate > best * kHopeless || contenders_[c]->at_least(size) > best)) continue;
+                const bool cheap =
+                    contenders_[c]->operations(contenders_[c]->estimated_tiles(size)) <= share / kCheap;
+                if (i > 0 && (estimate > best * (cheap ? kHopeless : kLikely) ||
+                              contenders_[c]->at_least(size) > best))
+                    continue;
                 climb(*contenders_[c], size, effort, timings[c]);
                 if (timings[c].time.seconds() >= best) continue;
                 best = timings[c].time.seconds();

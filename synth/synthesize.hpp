@@ -61,9 +61,9 @@ struct SynthesisOptions {
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
     std::uint64_t seed = 0;         ///< for RoutePolicy::ecmp
     std::uint64_t greedy_seed = 0;  ///< greedy: of its choices among equals
-    /// Limit of simulation, in steps times tiles of all runs together: some two million are a second of one
-    /// thread. Where it ends, fewer numbers of tiles are tried. Every size has at least one run.
-    std::int64_t effort = 60'000'000;
+    /// Limit of simulation, in steps times tiles of all runs together: about a million are a second of
+    /// one thread. Where it ends, fewer numbers of tiles are tried. Every size has at least one run.
+    std::int64_t effort = 30'000'000;
     int threads =
         1;  ///< candidates are made and simulated on so many at once; the result does not depend on it
     /// Ends the work early: what was verified and simulated by then is the result.

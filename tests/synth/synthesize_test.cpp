@@ -1,10 +1,13 @@
 // The portfolio: nothing beats the bound, the best wins, plans cover all sizes.
 #include <baton/base/error.hpp>
+#include <baton/ir/algorithm_json.hpp>
+#include <baton/ir/verify.hpp>
 #include <baton/synth/synthesize.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 
 #include "support/full.hpp"
@@ -61,6 +64,7 @@ TEST_CASE("no simulated schedule beats the bound on any preset") {
             options.sizes = {Bytes{4096}, Bytes{1 << 18}, Bytes{16 << 20}};
             if (test::full()) options.sizes = parse_sizes("1KiB..1GiB*4");
             options.most_tiles = 16;
+            options.effort = 500'000;
             try {
                 check_not_below(synth::synthesize(
                     topology, collective(kind, topology.rank_count(), topology.rank_count() / 2), options));
@@ -85,6 +89,7 @@ TEST_CASE("no simulated schedule beats the bound on random machines") {
             synth::SynthesisOptions options;
             options.sizes = {Bytes{100}, Bytes{1 << 16}, Bytes{4 << 20}};
             options.most_tiles = 16;
+            options.effort = 500'000;
             check_not_below(synth::synthesize(
                 topology, collective(kind, topology.rank_count(), seed % topology.rank_count()), options));
         }
@@ -98,7 +103,7 @@ TEST_CASE("a named algorithm is the only candidate, and the automatic choice is 
     options.sizes = {Bytes{4096}, Bytes{64 << 20}};
     const synth::Synthesis all = synth::synthesize(topology, c, options);
     CHECK(all.candidates.size() > 3);
-    CHECK_FALSE(all.out_of_time);
+    CHECK_FALSE(all.stopped_early);
     for (const char* name : {"ring", "all_pairs", "double_binary_tree"}) {
         options.algorithm = name;
         const synth::Synthesis one = synth::synthesize(topology, c, options);
@@ -137,15 +142,91 @@ TEST_CASE("plans serve every size with the winner there, and are read back alike
     }
 }
 
-TEST_CASE("without time to spare every size still has a simulated schedule or is left out") {
+// Everything that a synthesis decided, in words.
+static std::string decisions(const synth::Synthesis& result) {
+    std::string text = result.model + "\n";
+    for (const synth::Candidate& candidate : result.candidates)
+        text += candidate.label() + " " + std::to_string(candidate.steps) + " " +
+                ir::to_json(*candidate.algorithm);
+    for (const synth::Refusal& refusal : result.refusals) text += refusal.name + ": " + refusal.why + "\n";
+    for (const synth::Choice& choice : result.choices) {
+        for (const synth::Timing& timing : choice.timings) {
+            text += to_string(choice.size) + " " + std::to_string(timing.candidate) + " " +
+                    std::to_string(timing.tiles) + " " + std::to_string(timing.time.picoseconds) + "\n";
+        }
+    }
+    return text;
+}
+
+TEST_CASE("any number of threads gives the same result") {
+    for (const char* machine : {"dgx1_v100", "mesh:2x3"}) {
+        CAPTURE(machine);
+        const Topology topology = topologies::load(machine);
+        synth::SynthesisOptions options;
+        options.sizes = {Bytes{1024}, Bytes{1 << 18}, Bytes{1 << 26}};
+        options.effort = 2'000'000;
+        const ir::Collective all = collective(ir::CollectiveKind::all_reduce, topology.rank_count());
+        const std::string one = decisions(synth::synthesize(topology, all, options));
+        for (const int threads : {2, 7}) {
+            options.threads = threads;
+            CHECK(decisions(synth::synthesize(topology, all, options)) == one);
+        }
+    }
+}
+
+TEST_CASE("little effort of simulation still leaves a schedule for every size") {
     synth::SynthesisOptions options;
     options.sizes = parse_sizes("1KiB..1GiB");
-    options.seconds = 0;
+    options.effort = 0;
     const synth::Synthesis result = synth::synthesize(topologies::load("dgx_h100"),
                                                       collective(ir::CollectiveKind::all_reduce, 8), options);
-    CHECK(result.out_of_time);
-    CHECK(!result.choices.empty());
+    CHECK_FALSE(result.stopped_early);
+    CHECK(result.choices.size() == options.sizes.size());
     check_not_below(result);
+}
+
+TEST_CASE("a synthesis that is stopped before anything was verified says so") {
+    synth::SynthesisOptions options;
+    options.sizes = {Bytes{1024}};
+    options.stop.request_stop();
+    try {
+        synth::synthesize(topologies::load("dgx_h100"), collective(ir::CollectiveKind::all_reduce, 8),
+                          options);
+        FAIL("not stopped");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::check_failed);
+        CHECK(error.message().find("stopped before any schedule") != std::string::npos);
+    }
+}
+
+TEST_CASE("a synthesis that is stopped on its way returns what was verified and simulated") {
+    const Topology topology = topologies::load("dgx1_v100");
+    synth::SynthesisOptions options;
+    options.sizes = parse_sizes("1KiB..1GiB*32");
+    int calls = 0;
+    std::set<std::size_t> lengths;
+    // Stops after so many reports of progress: at every stage of the work.
+    for (const int last : {3, 10, 20, 30, 40}) {
+        CAPTURE(last);
+        options.stop = StopToken();
+        calls = 0;
+        options.progress = [&](const std::string&, double) {
+            if (++calls == last) options.stop.request_stop();
+        };
+        try {
+            const synth::Synthesis result =
+                synth::synthesize(topology, collective(ir::CollectiveKind::all_reduce, 8), options);
+            CHECK(!result.choices.empty());
+            check_not_below(result);
+            lengths.insert(result.choices.size());
+            if (calls > last) CHECK(result.stopped_early);
+            for (const synth::Candidate& candidate : result.candidates)
+                CHECK(ir::verify(*candidate.algorithm).assurance == ir::Assurance::proved);
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::check_failed);
+        }
+    }
+    CHECK(!lengths.empty());
 }
 
 TEST_CASE("what cannot be synthesized is refused in words") {
