@@ -31,14 +31,18 @@ public:
                    const GreedyOptions& options)
         : network_(network), collective_(collective), options_(options) {
         collective_.weights.clear();
+        single_ = collective_.kind != Kind::all_gather && collective_.kind != Kind::broadcast;
         for (const GreedyEdge& edge : network.edges()) between_hosts_ |= edge.between_hosts;
     }
 
     GreedyAlgorithm best() {
         try {
             for (const std::int64_t chunks : numbers()) {
-                if (best_ && spent_ + last_ * 4 > options_.work) break;
-                rules_for(chunks);
+                const std::int64_t ways = work_of_ways(chunks);
+                if (best_ && spent_ + last_ * 4 + ways > options_.work) break;
+                spent_ += ways;
+                rules_for(chunks, WaitRule::all);
+                if (single_) rules_for(chunks, WaitRule::longest);
             }
             more_seeds();
         } catch (const Stopped&) {
@@ -75,10 +79,19 @@ private:
         return std::max<std::int64_t>(1, demand.deliveries) * (12 + pairs / network_.ranks()) / 16 + 1;
     }
 
+    // Every way of a single parcel looks at all pairs, some ten of them in the time of a message.
+    std::int64_t work_of_ways(std::int64_t chunks) const {
+        const std::int64_t n = collective_.group_size();
+        std::int64_t parcels = 0;
+        if (collective_.kind == Kind::scatter || collective_.kind == Kind::gather) parcels = n;
+        if (collective_.kind == Kind::all_to_all) parcels = n * n * collective_.group_count();
+        return parcels * chunks * static_cast<std::int64_t>(network_.edges().size()) * 2 / 5;
+    }
+
     // All rules once, with the first seed.
-    void rules_for(std::int64_t chunks) {
+    void rules_for(std::int64_t chunks, WaitRule rule) {
         collective_.chunks = chunks;
-        const GreedyDemand demand = greedy_demand(network_, collective_, bytes(chunks));
+        const GreedyDemand demand = greedy_demand(network_, collective_, bytes(chunks), rule);
         if (demand.deliveries > options_.step_limit) {
             if (best_) return;
             throw input_error(fmt::format("{} messages, more than the limit of {} steps", demand.deliveries,
@@ -127,7 +140,7 @@ private:
     const GreedyNetwork& network_;
     ir::Collective collective_;
     const GreedyOptions& options_;
-    bool between_hosts_ = false, some_slow_ = false;
+    bool single_ = false, between_hosts_ = false, some_slow_ = false;
     std::optional<GreedySchedule> best_;
     GreedyDemand best_demand_;
     GreedySearchOptions best_rules_;
@@ -243,7 +256,8 @@ GreedyAlgorithm greedy(const Topology& topology, const ir::Collective& collectiv
     ir::Collective plain = collective;
     plain.weights.clear();
     plain.chunks = 1;
-    if (collective.kind == Kind::reduce || collective.kind == Kind::reduce_scatter)
+    if (collective.kind == Kind::reduce || collective.kind == Kind::reduce_scatter ||
+        collective.kind == Kind::gather)
         return backwards(network, plain, options);
     if (collective.kind != Kind::all_reduce) return GreedyAttempts(network, plain, options).best();
     GreedyAlgorithm two = in_two_phases(network, plain, options);

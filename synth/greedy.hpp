@@ -32,7 +32,7 @@ struct GreedyAlgorithm {
 };
 
 /// The best of several greedy searches: numbers of chunks 1, 2, 4, ..., seeds, and rules for links between
-/// hosts and for slow links; the least planned time wins, the fewest chunks within 1%. reduce and
+/// hosts and for slow links; the least planned time wins, the fewest chunks within 1%. reduce, gather and
 /// reduce_scatter are found on the machine turned round and run backwards; all_reduce is reduce_scatter then
 /// all_gather or, where that is planned to end sooner, all buffers to everyone, who adds them up in order.
 /// Same input, same result. Throws an input error with the reason when the case is not served: custom

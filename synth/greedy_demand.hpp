@@ -35,8 +35,13 @@ struct GreedyDemand {
     BitRows lack;                      ///< [rank][chunk]: ranks that must get it, relays included
     std::int64_t deliveries = 0;       ///< bits of `lack`
     std::vector<std::int32_t> first;   ///< [group]: its first chunk
+    std::vector<std::uint32_t> hops;   ///< [chunk] with one destination each: of its way; else empty
     std::int64_t chunks() const { return static_cast<std::int64_t>(source.size()); }
 };
+
+/// How long a way takes where others were chosen before: all waits on it added up (few detours, right for
+/// even loads), or the longest in full and an eighth of the others (detours around busy links).
+enum class WaitRule : std::uint8_t { all, longest };
 
 /// What `collective` (broadcast, all_gather, scatter, gather, all_to_all or send_recv) asks for. Chunks are
 /// numbered group by group; within a group by (source position, destination position, class) as far as the
@@ -47,6 +52,6 @@ struct GreedyDemand {
 /// `bytes`, among equal ones those whose busiest resource is least loaded so far; ranks on them become
 /// relays. Throws an input error above `most_bits` bits, and for a rank out of reach.
 GreedyDemand greedy_demand(const GreedyNetwork& network, const ir::Collective& collective, Bytes bytes,
-                           std::int64_t most_bits = std::int64_t{1} << 33);
+                           WaitRule rule = WaitRule::all, std::int64_t most_bits = std::int64_t{1} << 33);
 
 }  // namespace baton::synth

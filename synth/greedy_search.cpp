@@ -47,7 +47,10 @@ public:
         dry_.assign(edges, 0);
         stirred_.assign(edges, 0);
         free_at_.assign(at(network.resources()), 0);
-        if (have_.words() <= kFewWords) samples_ = INT32_MAX;
+        if (have_.words() <= kFewWords || !demand.hops.empty()) samples_ = INT32_MAX;
+        // With one destination each, the chunk with most hops to go counts as the one that fewest ranks own.
+        for (std::size_t c = 0; c < demand.hops.size(); ++c)
+            holders_[c] = static_cast<std::uint32_t>(network.ranks()) - demand.hops[c];
         prepare_durations(options.bytes);
         if (options.only_fastest) leave_out_slow();
         if (options.once_per_host) prepare_hosts(demand);
