@@ -357,21 +357,33 @@ private:
                                     options_.sizes.back()};
         if (among_others && options_.sizes.size() > 2) sizes.pop_back();
         sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        for (const Bytes size : sizes) {
-            search.size = size;
-            search.most_chunks = size.count < kManyChunks ? 1 : 32;
-            try {
-                GreedyAlgorithm made = greedy(topology_, collective_, search);
-                add("greedy",
-                    fmt::format("{} chunk{}, for {}", made.chunks, made.chunks == 1 ? "" : "s",
-                                to_string(size)),
-                    std::move(made.algorithm));
-            } catch (const Error& error) {
-                if (error.kind() != ErrorKind::input) throw;
-                list_.refusals.push_back({"greedy", error.message()});
-                return;
+        try {
+            for (const Bytes size : sizes) {
+                search.size = size;
+                search.tiles = 1;
+                search.most_chunks = size.count < kManyChunks ? 1 : 32;
+                greedy_plan(search, "");
+                if (size.count < kManyChunks * 16) continue;
+                // In tiles: chosen by load; and planned as if all were short, which keeps ways short too.
+                search.tiles = 64;
+                greedy_plan(search, " in tiles");
+                search.size = {kManyChunks / 4};
+                search.most_chunks = 1;
+                search.tiles = 1 << 20;
+                greedy_plan(search, " by load");
             }
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"greedy", error.message()});
         }
+    }
+
+    void greedy_plan(const GreedyOptions& search, const char* how) {
+        GreedyAlgorithm made = greedy(topology_, collective_, search);
+        const std::int64_t chunks = made.chunks;
+        add("greedy",
+            fmt::format("{} chunk{}, for {}{}", chunks, chunks == 1 ? "" : "s", to_string(search.size), how),
+            std::move(made.algorithm));
     }
 
     /// Verifies and keeps. `depth`: hops of the deepest tree, 0 where there are no trees.

@@ -120,6 +120,11 @@ private:
         }
     }
 
+    double cost(const GreedySchedule& schedule) const {
+        if (options_.tiles <= 1) return schedule.time.seconds();
+        return schedule.busiest.seconds() + schedule.time.seconds() / static_cast<double>(options_.tiles);
+    }
+
     void attempt(const GreedyDemand& demand, const GreedySearchOptions& search) {
         GreedySchedule found = greedy_search(network_, demand, search);
         spent_ += work_of(demand);
@@ -130,7 +135,7 @@ private:
                 std::min(1.0, static_cast<double>(spent_) / static_cast<double>(options_.work)));
         // More chunks must be worth their steps.
         const double wanted = collective_.chunks == best_chunks_ ? 1 : 0.99;
-        if (best_ && found.time.seconds() >= wanted * best_->time.seconds()) return;
+        if (best_ && cost(found) >= wanted * cost(*best_)) return;
         best_ = std::move(found);
         best_chunks_ = collective_.chunks;
         best_rules_ = search;
@@ -261,7 +266,7 @@ GreedyAlgorithm greedy(const Topology& topology, const ir::Collective& collectiv
         return backwards(network, plain, options);
     if (collective.kind != Kind::all_reduce) return GreedyAttempts(network, plain, options).best();
     GreedyAlgorithm two = in_two_phases(network, plain, options);
-    if (collective.group_size() > kMostAtOnce) return two;
+    if (options.tiles > 1 || collective.group_size() > kMostAtOnce) return two;
     std::optional<GreedyAlgorithm> one = in_one_phase(network, plain, options);
     return one && one->planned < two.planned ? std::move(*one) : std::move(two);
 }

@@ -11,9 +11,11 @@
 namespace baton::synth {
 
 struct GreedyOptions {
-    Bytes size{};                   ///< that the schedule is made for; see baton::synth::Choice
-    std::uint64_t seed = 0;         ///< of all choices among equals
-    std::int64_t chunks = 0;        ///< per shard (of the buffer, for kinds without shards); 0 = chosen
+    Bytes size{};             ///< that the schedule is made for; see baton::synth::Choice
+    std::uint64_t seed = 0;   ///< of all choices among equals
+    std::int64_t chunks = 0;  ///< per shard (of the buffer, for kinds without shards); 0 = chosen
+    /// Chosen for a run in so many tiles: by the load of the busiest link plus this part of the planned time.
+    std::int64_t tiles = 1;
     std::int64_t most_chunks = 32;  ///< largest number that is tried
     std::int64_t work = 4'000'000;  ///< messages planned, over all attempts (more where ranks have many
                                     ///< pairs); the first is made anyway

@@ -273,6 +273,12 @@ private:
     }
 
     void measure() {
+        std::vector<std::int64_t> total(free_at_.size(), 0);
+        for (const GreedyMessage& message : schedule_.messages) {
+            std::size_t u = at(network_.edges()[at(message.edge)].first_use);
+            for (const GreedyUse& use : network_.uses_of(message.edge)) total[at(use.resource)] += busy_[u++];
+        }
+        for (const std::int64_t sum : total) schedule_.busiest = std::max(schedule_.busiest, Time{sum});
         std::size_t bytes = lack_.bytes() + have_.bytes() + host_lack_.bytes();
         bytes +=
             holders_.size() * 4 + dry_.size() * 3 + (busy_.size() + travel_.size() + free_at_.size()) * 8;

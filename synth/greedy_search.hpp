@@ -28,6 +28,7 @@ struct GreedyMessage {
 struct GreedySchedule {
     std::vector<GreedyMessage> messages;  ///< in order of their starts; one per delivery
     Time time{};                          ///< when the last chunk has arrived
+    Time busiest{};                       ///< what the messages keep the busiest link or pair busy, in all
     std::int64_t pairs_left_out = 0;      ///< that `only_fastest` left idle
     std::size_t state_bytes = 0;          ///< memory of the search at its end, without `messages`
 };

@@ -4,6 +4,7 @@
 #include <baton/sim/execute_algorithm.hpp>
 #include <baton/synth/bound.hpp>
 #include <baton/synth/greedy.hpp>
+#include <baton/synth/synthesize.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <doctest/doctest.h>
@@ -134,4 +135,24 @@ TEST_CASE("greedy sends no chunk twice into a host, and refuses in words") {
     CHECK_THROWS_WITH_AS(synth::greedy(boxes, c, few), doctest::Contains("limit"), Error);
     CHECK_THROWS_WITH_AS(synth::greedy(boxes, of_kind(ir::CollectiveKind::all_gather, 33), {}),
                          doctest::Contains("only 32"), Error);
+}
+
+TEST_CASE("boxes with scarce links between them come within a tenth of the bound at 1 GiB") {
+    for (const char* spec :
+         {"paper/a100-oddeven:hosts=2", "paper/h100-rail:hosts=2", "paper/h100-rail:hosts=4"}) {
+        CAPTURE(spec);
+        const Topology boxes = topologies::load(spec);
+        synth::SynthesisOptions options;
+        options.algorithm = "greedy";
+        options.sizes = {{1 << 30}};
+        options.most_tiles = 32;
+        for (const ir::CollectiveKind kind :
+             {ir::CollectiveKind::all_gather, ir::CollectiveKind::reduce_scatter}) {
+            const synth::Synthesis made =
+                synth::synthesize(boxes, of_kind(kind, boxes.rank_count()), options);
+            const synth::Choice& choice = made.choices.front();
+            CHECK(choice.best().time >= choice.bound);
+            CHECK(choice.best().time.seconds() <= 1.1 * choice.bound.seconds());
+        }
+    }
 }
