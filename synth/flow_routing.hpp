@@ -11,7 +11,7 @@
 namespace baton::synth {
 
 /// How far rerouting may go, as a count of arcs looked at.
-inline constexpr std::int64_t kMostRoutingWork = 300'000'000;
+inline constexpr std::int64_t kMostRoutingWork = 80'000'000;
 
 /// A path for every chunk of every pair of `FlowNetwork::demands`.
 struct FlowRouting {

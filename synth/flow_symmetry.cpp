@@ -1,6 +1,7 @@
 #include <baton/synth/flow_symmetry.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/synth/even_flow.hpp>
 #include <baton/synth/flow_lengths.hpp>
 #include <baton/synth/linear_program.hpp>
 
@@ -146,45 +147,6 @@ private:
     int vertex_count_ = 0, resource_count_ = 0;
 };
 
-// One even flow: all shortest paths under lengths, divided at every vertex in proportion to capacity.
-class EvenFlow {
-public:
-    EvenFlow(const FlowNetwork& network, const std::vector<std::int64_t>& lengths)
-        : network_(network), lengths_(lengths) {}
-
-    /// Adds `weight` times the flow of a demand to `units` (per arc).
-    void add(const FlowDemand& demand, double weight, std::vector<double>& units) const {
-        std::vector<int> order;
-        const std::vector<std::int64_t> distance = distances_from(network_, lengths_, demand.source, &order);
-        std::vector<double> amount(at(network_.vertices), 0);
-        for (const int sink : demand.sinks) amount[at(sink)] += weight;
-        for (std::size_t i = order.size(); i-- > 1;) {
-            const int v = order[i];
-            if (amount[at(v)] <= 0) continue;
-            double total = 0;
-            const auto tight = [&](int a) {
-                const std::int64_t from = distance[at(network_.arcs[at(a)].from)];
-                return from != kOutOfReach && from + lengths_[at(a)] == distance[at(v)];
-            };
-            for (const int a : network_.in[at(v)]) total += tight(a) ? capacity(a) : 0;
-            for (const int a : network_.in[at(v)]) {
-                if (!tight(a)) continue;
-                const double share = amount[at(v)] * capacity(a) / total;
-                units[at(a)] += share;
-                amount[at(network_.arcs[at(a)].from)] += share;
-            }
-        }
-    }
-
-private:
-    double capacity(int arc) const {
-        return static_cast<double>(network_.resources[at(network_.arcs[at(arc)].resources[0])].capacity);
-    }
-
-    const FlowNetwork& network_;
-    const std::vector<std::int64_t>& lengths_;
-};
-
 class SymmetricSearch {
 public:
     SymmetricSearch(const FlowNetwork& network, std::vector<int> classes, int count)
@@ -259,14 +221,7 @@ private:
 
     // Adds the even flow under these lengths to the mixture; returns the bound that they prove.
     double price(const std::vector<double>& lengths) {
-        const double longest = *std::max_element(lengths.begin(), lengths.end());
-        // A part that only tells ways of equal length apart by their hops: no way comes back to a vertex.
-        std::vector<std::int64_t> whole;
-        for (const double length : lengths) whole.push_back(std::llround(length / longest * 1e9));
-        std::vector<std::int64_t> of_resource;
-        for (const int c : class_) of_resource.push_back(whole[at(c)] * 1024);
-        std::vector<std::int64_t> of_arc = arc_lengths(network_, of_resource);
-        for (std::int64_t& length : of_arc) ++length;
+        std::vector<std::int64_t> of_arc = whole_lengths(network_, of_resources(lengths));
         const EvenFlow even(network_, of_arc);
         std::vector<double> units(network_.arcs.size(), 0);
         for (const FlowDemand& demand : network_.demands) even.add(demand, 1, units);
@@ -334,7 +289,9 @@ ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limi
         return std::clamp<std::int64_t>(std::min(limits.most_work / size, kMostSearch / classes), 1, 400);
     };
     SymmetricSearch coarse(network, refinement.resources(), refinement.resource_count());
-    ConcurrentFlow flow = coarse.run(rounds(refinement.resource_count()));
+    ConcurrentFlow flow =
+        coarse.run(stable ? rounds(refinement.resource_count())
+                          : std::min<std::int64_t>(20, rounds(refinement.resource_count())));
     const int coarse_count = refinement.resource_count();
     if (stable && !flow.optimal && size <= limits.most_work / 10) {
         refinement.look_from_sources();

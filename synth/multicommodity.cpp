@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/flow_descent.hpp>
 #include <baton/synth/flow_lengths.hpp>
 #include <baton/synth/flow_symmetry.hpp>
 #include <baton/synth/linear_program.hpp>
@@ -112,7 +113,11 @@ ConcurrentFlow concurrent_flow(const FlowNetwork& network, const FlowLimits& lim
     ConcurrentFlow flow = symmetric_flow(network, limits);
     const auto entries =
         static_cast<std::int64_t>(network.demands.size()) * static_cast<std::int64_t>(network.arcs.size());
-    if (flow.optimal || entries > limits.most_entries) return flow;
+    if (flow.optimal) return flow;
+    if (entries > limits.most_entries) {
+        descend(network, limits, flow);
+        return flow;
+    }
     ConcurrentFlow full;
     if (!SourceFlowProgram(network).solve(full)) return flow;
     full.seconds_per_byte = time_of(network, full.units);

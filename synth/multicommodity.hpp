@@ -15,8 +15,9 @@ namespace baton::synth {
 struct FlowLimits {
     std::int64_t most_entries = 30'000;  ///< sources times arcs of the full linear program
     std::int64_t most_classes = 256;     ///< kinds of resources that are told apart in the search by symmetry
-    std::int64_t most_work = 400'000'000;  ///< sources times arcs times rounds of the search by symmetry
-    bool keep_units = true;                ///< false: `ConcurrentFlow::units` stays empty
+    std::int64_t most_work = 100'000'000;    ///< sources times arcs times rounds of the search by symmetry
+    std::int64_t most_descent = 60'000'000;  ///< sources times arcs times rounds of `descend`
+    bool keep_units = true;                  ///< false: `ConcurrentFlow::units` stays empty
 };
 
 /// How close flows and lengths must come (relative) to count as optimal.
@@ -40,8 +41,8 @@ struct ConcurrentFlow {
 /// First by symmetry: resources that color refinement cannot tell apart get one length, flows divide
 /// evenly over all shortest paths, and a small linear program mixes such flows (Dantzig-Wolfe). On machines
 /// that look alike from everywhere that is the optimum, which the flows themselves prove; elsewhere follows
-/// the full linear program, if it is small enough, else the best lengths found stand, without flows. Throws
-/// an input error when a sink cannot be reached.
+/// the full linear program, if it is small enough, else a descent that comes close (`descend`), of which the
+/// best lengths and flows stand. Throws an input error when a sink cannot be reached.
 ConcurrentFlow concurrent_flow(const FlowNetwork& network, const FlowLimits& limits = {});
 
 /// Integer lengths per resource, and the bound that they prove, exactly: every unit needs at least the length
