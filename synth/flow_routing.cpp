@@ -84,14 +84,15 @@ private:
 
 class ChunkRouter {
 public:
-    ChunkRouter(const FlowNetwork& network, FlowHops& hops, std::int64_t chunks)
+    ChunkRouter(const FlowNetwork& network, FlowHops& hops, std::int64_t chunks,
+                std::int64_t work = kMostRoutingWork)
         : network_(network),
           hops_(hops),
           loads_(network, chunks),
           distance_(at(network.vertices), 0),
           arrived_(at(network.vertices), -1),
           seen_(at(network.vertices), 0),
-          work_(kMostRoutingWork) {
+          work_(work) {
         routing_.chunks = chunks;
         for (const FlowDemand& demand : network.demands) {
             routing_.first.push_back(routing_.paths.size());
@@ -155,6 +156,8 @@ public:
             if (!move([](const std::vector<int>& path) { return path.size() > 1; }, most * (1 + 1e-9))) break;
         }
     }
+
+    std::int64_t work_left() const { return work_; }
 
     FlowRouting take() {
         routing_.seconds_per_byte = loads_.most_use();
@@ -286,13 +289,15 @@ private:
 }  // namespace
 
 FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const ConcurrentFlow& flow,
-                         std::int64_t chunks, double enough) {
+                         std::int64_t chunks, double enough, std::int64_t& work) {
     FlowRouting best;
     for (const bool rounded : {true, false}) {
         if (rounded && flow.units.empty()) continue;
-        ChunkRouter router(network, hops, chunks);
+        const std::int64_t allowed = std::min(work, kMostRoutingWork);
+        ChunkRouter router(network, hops, chunks, allowed);
         router.start(flow, rounded);
         router.improve(flow.bound, enough);
+        work -= allowed - router.work_left();
         FlowRouting routing = router.take();
         if (best.paths.empty() || routing.seconds_per_byte < best.seconds_per_byte * (1 - 1e-9))
             best = std::move(routing);

@@ -10,7 +10,7 @@
 
 namespace baton::synth {
 
-/// How far rerouting may go, as a count of arcs looked at.
+/// How far rerouting may go from one start, as a count of arcs looked at.
 inline constexpr std::int64_t kMostRoutingWork = 80'000'000;
 
 /// A path for every chunk of every pair of `FlowNetwork::demands`.
@@ -29,9 +29,10 @@ struct FlowRouting {
 /// single chunks away from busy resources as long as the sum of powers of all
 /// utilizations falls; the power is raised by and by, so that the busiest resource comes to decide. A
 /// heuristic: the result is a valid routing, without a promise
-/// how close it comes. Throws an input error when a path is none that steps may take.
+/// how close it comes. `work`: how many arcs may be looked at, less those that were. Throws an input error
+/// when a path is none that steps may take.
 FlowRouting route_chunks(const FlowNetwork& network, FlowHops& hops, const ConcurrentFlow& flow,
-                         std::int64_t chunks, double enough);
+                         std::int64_t chunks, double enough, std::int64_t& work);
 
 /// Gives chunks shorter ways where that makes no resource busier than the busiest.
 void shorten_paths(const FlowNetwork& network, FlowHops& hops, FlowRouting& routing);

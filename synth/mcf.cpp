@@ -17,10 +17,12 @@ namespace {
 using ir::Buffer;
 using Kind = ir::CollectiveKind;
 
-constexpr std::int64_t kMostParcels = 40'000;  // chunks of all pairs: beyond, more would cost tiles
-constexpr std::int64_t kMostEntries = 17'000;  // of the full program: routing does without it
-constexpr double kEnough = 0.006;              // loss that more chunks are not worth
-constexpr double kNoticeable = 0.002;          // gain that a second schedule is worth
+constexpr std::int64_t kMostParcels = 40'000;    // chunks of all pairs: beyond, more would cost tiles
+constexpr std::int64_t kMostEntries = 17'000;    // of the full program: routing does without it
+constexpr std::int64_t kMostWork = 150'000'000;  // arcs looked at by routing
+constexpr std::int64_t kManyPairs = 1000;        // above, two divisions in vain are the end
+constexpr double kEnough = 0.006;                // loss that more chunks are not worth
+constexpr double kNoticeable = 0.002;            // gain that a second schedule is worth
 
 // A run of chunks of one pair on one way.
 struct Parcel {
@@ -224,10 +226,12 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
         made.back().loss = loss_of(routing);
     };
     double best = 0;
+    int in_vain = 0;
+    std::int64_t work = kMostWork;
     FlowRouting kept;
     for (const std::int64_t chunks : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
         if (chunks > 1 && network.pairs() * chunks > kMostParcels) break;
-        FlowRouting routing = route_chunks(network, hops, flow, chunks, kEnough / 3);
+        FlowRouting routing = route_chunks(network, hops, flow, chunks, kEnough / 3, work);
         const double loss = loss_of(routing);
         if (chunks == 1) {
             best = loss;
@@ -235,8 +239,11 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
         } else if (loss < best - kNoticeable) {
             best = loss;
             kept = std::move(routing);
+            in_vain = 0;
+        } else {
+            ++in_vain;
         }
-        if (best <= kEnough) break;
+        if (best <= kEnough || work <= 0 || (in_vain > 1 && network.pairs() > kManyPairs)) break;
     }
     if (!kept.paths.empty()) keep(kept);
     return made;
