@@ -28,6 +28,7 @@ using Kind = ir::CollectiveKind;
 constexpr int kShifts = 24;                 // attempts at a better division of shared links
 constexpr std::size_t kMostDivided = 4000;  // pairs of ranks for which the linear program is solved
 constexpr double kWorthDepth = 0.004;       // gain in time for which deeper trees are taken
+constexpr int kDeep = 12;                   // hops of trees of one root above which more trees are tried
 constexpr double kWorthPipe = 0.03;  // estimated loss in time and pipeline above which others are tried too
 
 // Time of a byte of each root when many tiles follow each other, with what filling the pipeline takes.
@@ -78,7 +79,13 @@ public:
         if (rooted_ || forest.seconds_per_byte > least * (1 + options_.tolerance)) {
             if (!links) links = on_links(turned, least);
             const bool good = links && pipelined(*links) <= least * (1 + kWorthPipe);
-            if (!good) forest = divided_forest(graph, turned, least, std::move(forest));
+            if (!good) {
+                try {
+                    forest = divided_forest(graph, turned, least, forest);
+                } catch (const Error& error) {
+                    if (error.kind() != ErrorKind::input || !links) throw;  // more work than allowed
+                }
+            }
             if (links && pipelined(*links) < pipelined(forest)) {
                 forest = *std::move(links);
             }
@@ -100,8 +107,21 @@ private:
         if (policy_ != topologies::RoutePolicy::spread) return std::nullopt;
         const topologies::Routes routes(topology_, policy_, seed_);
         try {
-            return link_forest(topology_, routes, collective_.ranks, roots_, turned, least, options_,
-                               numbers_);
+            const auto pack = [&](const ForestOptions& options) {
+                return link_forest(topology_, routes, collective_.ranks, roots_, turned, least, options,
+                                   numbers_);
+            };
+            std::optional<Forest> links = pack(options_);
+            // Few trees through narrow ports are chains; twice as many can share the ranks between them.
+            if (links && rooted_ && !options_.exact_count && depth_of(*links) > kDeep &&
+                2 * links->per_root <= options_.most_per_root) {
+                ForestOptions more = options_;
+                more.exact_count = true;
+                more.most_per_root = 2 * links->per_root;
+                std::optional<Forest> other = pack(more);
+                if (other && pipelined(*other) < pipelined(*links)) links = std::move(other);
+            }
+            return links;
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             return std::nullopt;  // more work than allowed

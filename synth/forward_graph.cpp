@@ -63,10 +63,88 @@ ForwardGraph::ForwardGraph(const Topology& topology, const topologies::Routes& r
         arcs_[place->second].rate += rate;
         arcs_[place->second].links.push_back(arc.link);
     }
+    split_nics();
     merge_switches();
+    drop_dead_ends();
     if (turned) {
         for (ForwardArc& arc : arcs_) std::swap(arc.from, arc.to);
     }
+}
+
+void ForwardGraph::split_nics() {
+    const int before = vertices_;
+    for (int v = ranks_; v < before; ++v) {
+        if (node_[at(v)] < 0 || topology_.nodes[at(node_[at(v)])].type != NodeType::nic) continue;
+        const bool limited = std::any_of(arcs_.begin(), arcs_.end(), [&](const ForwardArc& arc) {
+            return arc.links.empty() && (arc.from == v || arc.to == v);
+        });
+        if (limited || topology_.nodes[at(node_[at(v)])].host.empty()) continue;
+        const int inward = vertices_++;
+        node_.push_back(node_[at(v)]);
+        host_.push_back(host_[at(v)]);
+        for (ForwardArc& arc : arcs_) {
+            const int other = arc.from == v ? arc.to : arc.from;
+            if (arc.from != v && arc.to != v) continue;
+            const bool host_side = host_[at(other)] == host_[at(v)];
+            // Out of the fabric side into the host.
+            if (arc.from == v && host_side) arc.from = inward;
+            if (arc.to == v && !host_side) arc.to = inward;
+        }
+    }
+}
+
+// Vertices that nothing enters or leaves, or that only one neighbor has, again and again; numbers close up.
+void ForwardGraph::drop_dead_ends() {
+    std::vector<char> dead(at(vertices_), 0);
+    for (bool again = true; again;) {
+        again = false;
+        std::vector<std::set<int>> in(at(vertices_)), out(at(vertices_));
+        for (const ForwardArc& arc : arcs_) {
+            out[at(arc.from)].insert(arc.to);
+            in[at(arc.to)].insert(arc.from);
+        }
+        for (int v = ranks_; v < vertices_; ++v) {
+            const bool back = in[at(v)].size() == 1 && in[at(v)] == out[at(v)];
+            if (dead[at(v)] || (!in[at(v)].empty() && !out[at(v)].empty() && !back)) continue;
+            dead[at(v)] = 1;
+            again = true;
+        }
+        arcs_.erase(
+            std::remove_if(arcs_.begin(), arcs_.end(),
+                           [&](const ForwardArc& arc) { return dead[at(arc.from)] || dead[at(arc.to)]; }),
+            arcs_.end());
+    }
+    std::vector<int> number(at(vertices_), -1);
+    int kept = 0;
+    for (int v = 0; v < vertices_; ++v) {
+        if (dead[at(v)]) continue;
+        node_[at(kept)] = node_[at(v)];
+        host_[at(kept)] = host_[at(v)];
+        number[at(v)] = kept++;
+    }
+    vertices_ = kept;
+    for (ForwardArc& arc : arcs_)
+        arc = {number[at(arc.from)], number[at(arc.to)], arc.rate, std::move(arc.links), std::move(arc.name)};
+}
+
+void ForwardGraph::cut_loops(std::vector<int>& path) const {
+    std::vector<int> kept;
+    for (const int arc : path) {
+        const int to = arcs_[at(arc)].to;
+        // Where has the path been there before?
+        std::size_t keep = kept.size();
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+            if (arcs_[at(kept[i])].from == to) {
+                keep = i;
+                break;
+            }
+        }
+        if (keep < kept.size())
+            kept.resize(keep);
+        else
+            kept.push_back(arc);
+    }
+    path = std::move(kept);
 }
 
 void ForwardGraph::merge_switches() {
@@ -135,6 +213,7 @@ void ForwardGraph::merge_switches() {
 }
 
 bool ForwardGraph::plausible(const std::vector<int>& path) const {
+    if (path.empty()) return false;
     std::vector<int> visited;
     for (std::size_t i = 0; i < path.size(); ++i) {
         if (i == 0) visited.push_back(arcs_[at(path[0])].from);

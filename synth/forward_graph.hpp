@@ -27,9 +27,10 @@ struct ForwardWay {
 };
 
 /// Vertices 0..ranks-1 are the ranks; behind them stand all other nodes with links, and one vertex for each
-/// joint limit on links of one node (as in `CapacityGraph`). Switches side by side (the same neighbors at
-/// proportional rates and equal latencies) are one vertex, since the default route spreads over all of them.
-/// `turned`: every arc turned round, for trees of reductions.
+/// joint limit on links of one node (as in `CapacityGraph`). A NIC is two vertices, one towards its fabric
+/// and one towards its host; vertices that lead nowhere are left out. Switches side by side (the same
+/// neighbors at proportional rates and equal latencies) are one vertex, since the default route spreads over
+/// all of them. `turned`: every arc turned round, for trees of reductions.
 class ForwardGraph {
 public:
     ForwardGraph(const topologies::Topology& topology, const topologies::Routes& routes, int ranks,
@@ -40,6 +41,8 @@ public:
     const std::vector<ForwardArc>& arcs() const { return arcs_; }
     /// Host of a vertex as a number; vertices without host have one of their own.
     int host(int vertex) const { return host_[static_cast<std::size_t>(vertex)]; }
+    /// Takes out of a path, a list of arcs, what lies between two visits of a vertex.
+    void cut_loops(std::vector<int>& path) const;
     /// Whether a path, a list of arcs, may be a part of a route as far as its inner vertices tell: no vertex
     /// twice, no rank inside, NICs between host and fabric, hosts entered once.
     bool plausible(const std::vector<int>& path) const;
@@ -47,7 +50,9 @@ public:
     std::optional<ForwardWay> way(const std::vector<int>& path) const;
 
 private:
+    void split_nics();
     void merge_switches();
+    void drop_dead_ends();
 
     const topologies::Topology& topology_;
     const topologies::Routes& routes_;

@@ -15,11 +15,6 @@ struct PathPart {
     std::vector<int> path;  // arcs of the graph
 };
 
-struct SplitPair {
-    int from, to;
-    std::int64_t amount;
-};
-
 class SwitchRemoval {
 public:
     SwitchRemoval(const ForwardGraph& graph, const std::vector<std::int64_t>& capacity,
@@ -120,6 +115,7 @@ private:
     bool joins(const PathPart& first, const PathPart& second, std::vector<int>& path) {
         path = first.path;
         path.insert(path.end(), second.path.begin(), second.path.end());
+        graph_.cut_loops(path);
         if (!graph_.plausible(path)) return false;
         const int from = graph_.arcs()[at(path.front())].from, to = graph_.arcs()[at(path.back())].to;
         if (from >= graph_.ranks() || to >= graph_.ranks()) return true;
@@ -274,24 +270,31 @@ private:
     }
 
     bool split(int w) {
-        for (const auto& round : rounds(w, true)) {
-            for (const auto& [u, t] : round) {
-                if (work_ < 0) return false;
-                std::int64_t amount = std::min(into(u, w), into(w, t));
-                if (amount > 0) amount = join(u, w, t, amount, true);
-                while (amount > 0) {
-                    change(u, w, -amount);
-                    change(w, t, -amount);
-                    change(u, t, amount);
-                    const std::int64_t lack = lacking();
-                    change(u, w, amount);
-                    change(w, t, amount);
-                    change(u, t, -amount);
-                    if (lack == 0) break;
-                    amount = std::max<std::int64_t>(0, amount - lack);
-                }
-                if (amount > 0) join(u, w, t, amount, false);
+        // Ways that end at ranks before ways that have to go on.
+        std::vector<std::pair<int, int>> pairs;
+        for (const auto& round : rounds(w, true)) pairs.insert(pairs.end(), round.begin(), round.end());
+        std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
+            const auto open = [&](const std::pair<int, int>& pair) {
+                return (pair.first >= graph_.ranks() ? 1 : 0) + (pair.second >= graph_.ranks() ? 1 : 0);
+            };
+            return open(a) < open(b);
+        });
+        for (const auto& [u, t] : pairs) {
+            if (work_ < 0) return false;
+            std::int64_t amount = std::min(into(u, w), into(w, t));
+            if (amount > 0) amount = join(u, w, t, amount, true);
+            while (amount > 0) {
+                change(u, w, -amount);
+                change(w, t, -amount);
+                change(u, t, amount);
+                const std::int64_t lack = lacking();
+                change(u, w, amount);
+                change(w, t, amount);
+                change(u, t, -amount);
+                if (lack == 0) break;
+                amount = std::max<std::int64_t>(0, amount - lack);
             }
+            if (amount > 0) join(u, w, t, amount, false);
         }
         drop(w);
         return lacking() == 0;
