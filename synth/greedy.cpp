@@ -21,6 +21,7 @@ using Kind = ir::CollectiveKind;
 using topologies::Topology;
 
 constexpr int kMostAtOnce = 256;  // ranks of an all_reduce in one phase
+constexpr std::int64_t kMostWayBits = std::int64_t{1} << 28;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 constexpr std::uint64_t kMoreSeeds = 4;  // for the best number of chunks and the best rules
 
@@ -99,15 +100,23 @@ private:
         }
         if (best_ && demand.deliveries > options_.wanted_steps) return;
         last_ = work_of(demand);
-        bool some_slow = true;
-        for (const bool only_fastest : {false, true}) {
+        for (const bool only_shortest : {false, true}) {
+            if (only_shortest && (single_ || !may_find_shortest(demand))) continue;
             for (const bool once_per_host : {true, false}) {
-                if ((!once_per_host && !between_hosts_) || (only_fastest && !some_slow)) continue;
+                if (!once_per_host && !between_hosts_) continue;
                 if (best_ && spent_ + last_ > options_.work) break;
-                attempt(demand, {bytes(chunks), options_.seed, once_per_host, only_fastest});
-                if (only_fastest) some_slow = some_slow_;
+                attempt(demand, {bytes(chunks), options_.seed, once_per_host, only_shortest});
             }
         }
+    }
+
+    // Memory for a bit per pair and chunk, and time for the pairs of every source.
+    bool may_find_shortest(const GreedyDemand& demand) {
+        const auto pairs = static_cast<std::int64_t>(network_.edges().size());
+        const std::int64_t work = network_.ranks() * pairs / 5;
+        if (pairs * demand.chunks() > kMostWayBits || work > options_.work / 4) return false;
+        spent_ += work;
+        return true;
     }
 
     void more_seeds() {
@@ -129,7 +138,6 @@ private:
         GreedySchedule found = greedy_search(network_, demand, search);
         spent_ += work_of(demand);
         ++attempts_;
-        some_slow_ = found.pairs_left_out > 0;
         if (options_.progress)
             options_.progress(
                 std::min(1.0, static_cast<double>(spent_) / static_cast<double>(options_.work)));
@@ -145,7 +153,7 @@ private:
     const GreedyNetwork& network_;
     ir::Collective collective_;
     const GreedyOptions& options_;
-    bool single_ = false, between_hosts_ = false, some_slow_ = false;
+    bool single_ = false, between_hosts_ = false;
     std::optional<GreedySchedule> best_;
     GreedyDemand best_demand_;
     GreedySearchOptions best_rules_;

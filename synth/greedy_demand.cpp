@@ -16,6 +16,7 @@ using Kind = ir::CollectiveKind;
 constexpr std::int64_t kOutOfReach = INT64_MAX;
 
 constexpr std::int64_t kOtherWaits = 8;
+constexpr std::int64_t kMostParcelBits = std::int64_t{1} << 28;
 constexpr std::int64_t kMostRelaxations = 60'000'000;
 
 // Ways from sources to ranks: of least time, waiting for ways chosen before included.
@@ -149,10 +150,14 @@ void send_singly(const GreedyNetwork& network, Bytes bytes, WaitRule rule, const
         }
     }
     demand.hops.assign(demand.source.size(), 0);
+    if (pairs * demand.chunks() <= kMostParcelBits) demand.ways = BitRows(pairs, demand.chunks());
     for (std::size_t i = 0; i < parcels.size(); ++i) {
         demand.hops[at(parcels[i].chunk)] = static_cast<std::uint32_t>(chosen[i].size());
         demand.deliveries += static_cast<std::int64_t>(chosen[i].size());
-        for (const std::int32_t e : chosen[i]) demand.lack.set(network.edges()[at(e)].to, parcels[i].chunk);
+        for (const std::int32_t e : chosen[i]) {
+            demand.lack.set(network.edges()[at(e)].to, parcels[i].chunk);
+            if (!demand.ways.empty()) demand.ways.set(e, parcels[i].chunk);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ class BitRows {
 public:
     BitRows() = default;
     BitRows(std::int64_t rows, std::int64_t bits) : words_((bits + 63) / 64), bits_(at(rows * words_), 0) {}
+    bool empty() const { return bits_.empty(); }
     std::int64_t words() const { return words_; }
     std::uint64_t* row(std::int64_t r) { return bits_.data() + r * words_; }
     const std::uint64_t* row(std::int64_t r) const { return bits_.data() + r * words_; }
@@ -36,6 +37,8 @@ struct GreedyDemand {
     std::int64_t deliveries = 0;       ///< bits of `lack`
     std::vector<std::int32_t> first;   ///< [group]: its first chunk
     std::vector<std::uint32_t> hops;   ///< [chunk] with one destination each: of its way; else empty
+    /// [pair][chunk]: which pairs it may take, for chunks with one destination each; empty = all pairs.
+    BitRows ways;
     std::int64_t chunks() const { return static_cast<std::int64_t>(source.size()); }
 };
 

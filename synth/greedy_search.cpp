@@ -38,6 +38,7 @@ class Matching {
 public:
     Matching(const GreedyNetwork& network, const GreedyDemand& demand, const GreedySearchOptions& options)
         : network_(network),
+          demand_(demand),
           lack_(demand.lack),
           have_(network.ranks(), demand.chunks()),
           holders_(demand.source.size(), 1),
@@ -52,7 +53,10 @@ public:
         for (std::size_t c = 0; c < demand.hops.size(); ++c)
             holders_[c] = static_cast<std::uint32_t>(network.ranks()) - demand.hops[c];
         prepare_durations(options.bytes);
-        if (options.only_fastest) leave_out_slow();
+        if (!demand.ways.empty())
+            allowed_ = &demand.ways;
+        else if (options.only_shortest)
+            find_shortest();
         if (options.once_per_host) prepare_hosts(demand);
         for (std::int64_t c = 0; c < demand.chunks(); ++c) have_.set(demand.source[at(c)], c);
         schedule_.messages.reserve(at(deliveries_));
@@ -63,7 +67,7 @@ public:
         if (!complete()) {
             // What the options keep from being used is needed after all, say within a host without links.
             hosts_matter_ = false;
-            left_out_.clear();
+            allowed_ = nullptr;
             run_from(schedule_.time.picoseconds);
         }
         if (!complete()) throw internal_error("greedy search ended before everything was delivered");
@@ -119,12 +123,18 @@ private:
             throw input_error("greedy cannot add up times as long as these links take");
     }
 
-    // Dry from the start: edges that other ways beat. Ways of exactly the same time keep their edge.
-    void leave_out_slow() {
+    // For each source, the pairs on its ways of least time.
+    void find_shortest() {
+        shortest_ =
+            BitRows(static_cast<std::int64_t>(dry_.size()), static_cast<std::int64_t>(holders_.size()));
+        std::vector<std::vector<std::int32_t>> chunks_of(at(network_.ranks()));
+        for (std::size_t c = 0; c < holders_.size(); ++c)
+            chunks_of[at(demand_.source[c])].push_back(static_cast<std::int32_t>(c));
         std::vector<std::int64_t> distance;
         using Entry = std::pair<std::int64_t, int>;
-        left_out_.assign(dry_.size(), 0);
         for (int source = 0; source < network_.ranks(); ++source) {
+            if (chunks_of[at(source)].empty()) continue;
+            stop_point();
             distance.assign(at(network_.ranks()), kMostTime);
             distance[at(source)] = 0;
             std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
@@ -141,12 +151,14 @@ private:
                     heap.emplace(next, to);
                 }
             }
-            for (const std::int32_t e : network_.out(source)) {
-                if (travel_[at(e)] <= distance[at(network_.edges()[at(e)].to)]) continue;
-                left_out_[at(e)] = 1;
-                ++schedule_.pairs_left_out;
+            for (std::size_t e = 0; e < dry_.size(); ++e) {
+                const GreedyEdge& edge = network_.edges()[e];
+                if (distance[at(edge.from)] + travel_[e] > distance[at(edge.to)]) continue;
+                for (const std::int32_t c : chunks_of[at(source)])
+                    shortest_.set(static_cast<std::int64_t>(e), c);
             }
         }
+        allowed_ = &shortest_;
     }
 
     // What each host as a whole has yet to get: the union of what its ranks lack, less what one of them has.
@@ -214,12 +226,12 @@ private:
     }
 
     std::int64_t pick(std::int32_t e) {
-        if (!left_out_.empty() && left_out_[at(e)] != 0) return -1;
         const GreedyEdge& edge = network_.edges()[at(e)];
         const std::uint64_t* have = have_.row(edge.from);
         const std::uint64_t* lack = lack_.row(edge.to);
         const std::uint64_t* host =
             hosts_matter_ && edge.between_hosts ? host_lack_.row(network_.hosts()[at(edge.to)]) : lack;
+        const std::uint64_t* allowed = allowed_ != nullptr ? allowed_->row(e) : lack;
         const auto words = static_cast<std::uint32_t>(have_.words());
         const std::uint64_t dice = random_.next();
         auto w = static_cast<std::uint32_t>(((dice >> 32) * words) >> 32);
@@ -228,7 +240,7 @@ private:
         std::uint32_t fewest = UINT32_MAX;
         int samples = 0;
         for (std::uint32_t i = 0; i < words; ++i, w = w + 1 == words ? 0 : w + 1) {
-            std::uint64_t bits = have[w] & lack[w] & host[w];
+            std::uint64_t bits = have[w] & lack[w] & host[w] & allowed[w];
             if (bits == 0) continue;
             // Starts at a random bit of the word, so that low numbers are not preferred.
             std::uint64_t turned = std::rotr(bits, turn);
@@ -279,7 +291,8 @@ private:
             for (const GreedyUse& use : network_.uses_of(message.edge)) total[at(use.resource)] += busy_[u++];
         }
         for (const std::int64_t sum : total) schedule_.busiest = std::max(schedule_.busiest, Time{sum});
-        std::size_t bytes = lack_.bytes() + have_.bytes() + host_lack_.bytes();
+        std::size_t bytes =
+            lack_.bytes() + have_.bytes() + host_lack_.bytes() + shortest_.bytes() + demand_.ways.bytes();
         bytes +=
             holders_.size() * 4 + dry_.size() * 3 + (busy_.size() + travel_.size() + free_at_.size()) * 8;
         for (const Bucket& bucket : spare_)
@@ -288,10 +301,12 @@ private:
     }
 
     const GreedyNetwork& network_;
-    BitRows lack_, have_, host_lack_;
+    const GreedyDemand& demand_;
+    BitRows lack_, have_, host_lack_, shortest_;
+    const BitRows* allowed_ = nullptr;    // [edge][chunk]; null: all
     std::vector<std::uint32_t> holders_;  // [chunk]: ranks that have it or will have it
     std::vector<char> dry_;               // [edge]: free, but found nothing to send
-    std::vector<char> stirred_, left_out_;
+    std::vector<char> stirred_;
     std::vector<std::int64_t> busy_, travel_, free_at_;  // [use], [edge], [resource]
     std::vector<std::int32_t> candidates_;
     std::map<std::int64_t, Bucket> events_;

@@ -15,8 +15,9 @@ struct GreedySearchOptions {
     std::uint64_t seed = 0;  ///< of all choices among equals
     /// Between hosts only chunks that the other host lacks; afterwards, what has arrived spreads inside.
     bool once_per_host = true;
-    /// Pairs whose message, alone on the machine, arrives later than over other ranks stay idle.
-    bool only_fastest = false;
+    /// Every chunk keeps to ways on which it arrives earliest if it is alone on the machine. Chunks with one
+    /// destination keep to the ways of the demand in any case.
+    bool only_shortest = false;
 };
 
 /// A chunk over a pair of ranks.
@@ -29,7 +30,6 @@ struct GreedySchedule {
     std::vector<GreedyMessage> messages;  ///< in order of their starts; one per delivery
     Time time{};                          ///< when the last chunk has arrived
     Time busiest{};                       ///< what the messages keep the busiest link or pair busy, in all
-    std::int64_t pairs_left_out = 0;      ///< that `only_fastest` left idle
     std::size_t state_bytes = 0;          ///< memory of the search at its end, without `messages`
 };
 
