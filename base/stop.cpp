@@ -56,11 +56,14 @@ bool StopToken::stop_requested() const {
     return false;
 }
 
-bool StopToken::has_deadline() const {
+std::optional<double> StopToken::seconds_left() const {
+    std::optional<double> least;
     for (const State* state = state_.get(); state != nullptr; state = state->parent.get()) {
-        if (state->deadline) return true;
+        if (!state->deadline) continue;
+        const double left = std::chrono::duration<double>(*state->deadline - Clock::now()).count();
+        if (!least || left < *least) least = left;
     }
-    return false;
+    return least;
 }
 
 StopScope::StopScope(StopToken token) : token_(std::move(token)), before_(current_token) {

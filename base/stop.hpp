@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace baton {
 
@@ -23,8 +24,8 @@ public:
 
     void request_stop() const;
     bool stop_requested() const;
-    /// Whether there is a time limit, here or further up.
-    bool has_deadline() const;
+    /// Until the nearest time limit, here or further up; nothing where there is none.
+    std::optional<double> seconds_left() const;
 
 private:
     struct State;

@@ -5,11 +5,13 @@
 #include <baton/base/progress.hpp>
 #include <baton/cli/collective_options.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/interrupt.hpp>
 #include <baton/cli/machine_options.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/schedule.hpp>
 #include <baton/sim/step_bytes.hpp>
+#include <baton/synth/joint_optimum.hpp>
 #include <baton/synth/synthesize.hpp>
 
 #include <fmt/format.h>
@@ -20,6 +22,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 namespace baton::cli {
@@ -57,6 +60,7 @@ public:
                 "baton synth dgx1_v100 --size 64MiB -o all_reduce.json",
                 "baton synth dgx_h100:hosts=2 --sizes 64KiB..1GiB*16 --plans plans.json",
                 "baton synth dgx1_v100 --collective all_gather --size 64MiB --without 'gpu0<>gpu4'",
+                "baton synth dgx_h100:hosts=16 --time-limit 20 --plans plans.json",
                 "baton synth dgx_h100 --collective broadcast --root 3 --algorithm chain --sizes 1MiB"};
     }
     void declare(CLI::App& app) override {
@@ -72,7 +76,12 @@ public:
                        "mend this schedule, made for the machine before links failed or slowed, instead of a "
                        "search; see --without");
         app.add_option("--seed", seed_, "greedy: of its choices among equals")->capture_default_str();
-        app.add_option("--budget", budget_, "seconds for simulation")->capture_default_str();
+        time_limit_given_ =
+            app.add_option("--time-limit,--budget", time_limit_,
+                           "seconds (wall clock) after which the best so far is the result, as on Ctrl-C; "
+                           "default: none, and the same result on any machine");
+        app.add_option("--threads", threads_,
+                       "0 (default): as many as the machine runs at once; the result is the same");
         app.add_option("-o,--output", output_,
                        "write the algorithm (JSON, or CBOR for .cbor); where several win, say which --size");
         app.add_option("--plans", plans_,
@@ -88,7 +97,11 @@ private:
             text += (text.empty() ? "" : " ") + info.name;
         return text;
     }
-    synth::Synthesis synthesize() const;
+    synth::Synthesis synthesize();
+    void find_tree_optimum(const ir::Collective& collective, const StopToken& stop);
+    Time yardstick(const synth::Choice& choice) const;
+    std::string trees_in_words() const;
+    std::string ending(const synth::Synthesis& result) const;
     void print(const synth::Synthesis& result) const;
     void print_json(const synth::Synthesis& result) const;
     void write(const synth::Synthesis& result) const;
@@ -101,12 +114,17 @@ private:
     int tiles_ = 0, max_depth_ = 0;
     std::int64_t trees_ = 0;
     std::uint64_t seed_ = 0;
-    double budget_ = 120;
+    CLI::Option* time_limit_given_ = nullptr;
+    double time_limit_ = 0;
+    int threads_ = 0;
+    std::optional<double> tree_rate_;  // bytes of the buffer per second
+    bool forwards_only_ = false;       // an all_reduce, and no node multicasts or reduces
+    bool interrupted_ = false;
     bool explain_ = false;
     topologies::Topology machine_;
 };
 
-synth::Synthesis SynthCommand::synthesize() const {
+synth::Synthesis SynthCommand::synthesize() {
     synth::SynthesisOptions options;
     options.algorithm = algorithm_;
     options.sizes = size_.empty() ? options_.size_list() : std::vector<Bytes>{parse_bytes(size_, "--size")};
@@ -131,11 +149,62 @@ synth::Synthesis SynthCommand::synthesize() const {
                               "give the algorithm that it was lowered from");
         options.repair = std::make_shared<const ir::Algorithm>(std::move(*algorithm));
     }
-    if (!(budget_ >= 0)) throw input_error("the budget must not be negative", "--budget");
-    options.threads = hardware_threads();
+    if (threads_ < 0 || threads_ > 64)
+        throw input_error("the number of threads must be 0 to 64", "--threads");
+    options.threads = threads_ > 0 ? threads_ : hardware_threads();
+    options.stop = Interrupt::token();
+    if (time_limit_given_->count() > 0) {
+        if (!(time_limit_ >= 0)) throw input_error("the time must not be negative", "--time-limit");
+        options.stop = options.stop.within(time_limit_);
+    }
     Progress progress("synth");
     options.progress = [&](const std::string& stage, double fraction) { progress.update(stage, fraction); };
-    return synth::synthesize(machine_, options_.collective(machine_.rank_count()), options);
+    const ir::Collective collective = options_.collective(machine_.rank_count());
+    synth::Synthesis result = synth::synthesize(machine_, collective, options);
+    progress.update("the optimum of trees");
+    if (collective.kind == ir::CollectiveKind::all_reduce) find_tree_optimum(collective, options.stop);
+    return result;
+}
+
+void SynthCommand::find_tree_optimum(const ir::Collective& collective, const StopToken& stop) {
+    forwards_only_ = std::none_of(machine_.nodes.begin(), machine_.nodes.end(),
+                                  [](const auto& node) { return node.multicast || node.reduce; });
+    try {
+        const StopScope scope(stop);
+        stop_point();
+        tree_rate_ = synth::tree_optimum_rate(machine_, collective);
+    } catch (const Stopped&) {
+    }
+}
+
+// What a time is measured against: the bound, or what all tree schedules need where that is known.
+Time SynthCommand::yardstick(const synth::Choice& choice) const {
+    if (!tree_rate_) return choice.bound;
+    return std::max(choice.bound, Time::from_seconds(static_cast<double>(choice.size.count) / *tree_rate_));
+}
+
+std::string SynthCommand::trees_in_words() const {
+    if (tree_rate_)
+        return fmt::format(
+            "trees:           {:.6g} GB/s is the optimum over all tree schedules; gap is what the time is "
+            "above "
+            "this and the bound\n",
+            *tree_rate_ * 1e-9);
+    if (forwards_only_)
+        return "trees:           no optimum over tree schedules here (made up to 64 ranks and 400 links); "
+               "gap is "
+               "what the time is above the bound\n";
+    return {};
+}
+
+std::string SynthCommand::ending(const synth::Synthesis& result) const {
+    if (!result.stopped_early) return {};
+    const std::size_t sizes = size_.empty() ? options_.size_list().size() : 1;
+    return fmt::format(
+        "note: {} before the work was done: the best of {} verified schedule{}, {} of {} size{}\n",
+        interrupted_ ? "interrupted" : fmt::format("the time limit of {} s ended", time_limit_),
+        result.candidates.size(), result.candidates.size() == 1 ? "" : "s", result.choices.size(), sizes,
+        sizes == 1 ? "" : "s");
 }
 
 void SynthCommand::print(const synth::Synthesis& result) const {
@@ -144,7 +213,8 @@ void SynthCommand::print(const synth::Synthesis& result) const {
                                    machine_.name.empty() ? "the topology" : machine_.name,
                                    result.candidates.size(), result.candidates.size() == 1 ? "" : "s");
     text += "latency bound:   " + latency_in_words(machine_, result.bound) + "\n";
-    text += "bandwidth bound: " + bandwidth_in_words(machine_, result.bound) + "\n\n";
+    text += "bandwidth bound: " + bandwidth_in_words(machine_, result.bound) + "\n";
+    text += trees_in_words() + "\n";
     Table table({"size", "algorithm", "tiles", "time", "bound", "gap", "algbw GB/s", "busbw GB/s"});
     const double factor = sim::bus_factor(collective);
     for (const synth::Choice& choice : result.choices) {
@@ -153,7 +223,7 @@ void SynthCommand::print(const synth::Synthesis& result) const {
         table.row({to_string(choice.size),
                    result.candidates[static_cast<std::size_t>(best.candidate)].label(),
                    std::to_string(best.tiles), to_string(best.time), to_string(choice.bound),
-                   gap(best.time, choice.bound), fmt::format("{:.2f}", algbw),
+                   gap(best.time, yardstick(choice)), fmt::format("{:.2f}", algbw),
                    fmt::format("{:.2f}", algbw * factor)});
     }
     text += table.text();
@@ -166,9 +236,7 @@ void SynthCommand::print(const synth::Synthesis& result) const {
             text += fmt::format("no candidate: {}: {}\n", refusal.name, refusal.why);
     }
     for (const std::string& warning : result.warnings) text += "warning: " + warning + "\n";
-    if (result.stopped_early)
-        text += fmt::format("the budget of {} s ended before everything was simulated; --budget gives more\n",
-                            budget_);
+    text += ending(result);
     if (!output_.empty()) text += "written: " + output_ + "\n";
     if (!plans_.empty()) text += "written: " + plans_ + "\n";
     text += "\nnext: " + next(result) + "\n";
@@ -184,12 +252,14 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
                      {"bound", Json::parse(synth::to_json(machine_, result.bound))},
                      {"model", result.model}};
     if (ir::has_root(collective.kind)) document["root"] = collective.root;
+    if (tree_rate_) document["tree_optimum"] = *tree_rate_;
     document["candidates"] = Json::array();
     for (const synth::Candidate& candidate : result.candidates) {
         document["candidates"].push_back({{"name", candidate.name},
                                           {"variant", candidate.variant},
                                           {"steps", candidate.steps},
                                           {"result", ir::to_string(candidate.assurance)}});
+        if (candidate.depth > 0) document["candidates"].back()["depth"] = candidate.depth;
     }
     document["refused"] = Json::array();
     for (const synth::Refusal& refusal : result.refusals)
@@ -204,7 +274,10 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
                     {"time", best.time.seconds()},
                     {"picoseconds", best.time.picoseconds},
                     {"bound", choice.bound.seconds()}};
-        if (choice.bound.picoseconds > 0) row["gap"] = best.time.seconds() / choice.bound.seconds() - 1;
+        if (choice.bound.picoseconds > 0) {
+            row["gap"] = best.time.seconds() / yardstick(choice).seconds() - 1;
+            row["gap_to_bound"] = best.time.seconds() / choice.bound.seconds() - 1;
+        }
         row["algbw"] = algbw;
         row["busbw"] = algbw * factor;
         row["others"] = Json::array();
@@ -218,7 +291,8 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
         document["sizes"].push_back(std::move(row));
     }
     document["warnings"] = result.warnings;
-    document["out_of_time"] = result.stopped_early;
+    document["stopped_early"] = result.stopped_early;
+    if (result.stopped_early) document["stopped_by"] = interrupted_ ? "signal" : "time limit";
     document["next"] = next(result);
     std::printf("%s\n", document.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
@@ -273,8 +347,10 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
 }
 
 int SynthCommand::run() {
+    const Interrupt interrupt;
     machine_ = machine_options_.load();
     const synth::Synthesis result = synthesize();
+    interrupted_ = Interrupt::happened();
     if (!output_.empty()) write(result);
     if (!plans_.empty()) write_plans(result);
     if (json)

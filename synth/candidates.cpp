@@ -425,11 +425,13 @@ std::vector<std::vector<std::size_t>> parts_of_work(const std::vector<Synthesize
                                                     const std::string& only) {
     std::set<std::string> patterns;
     for (const PatternInfo& pattern : fixed_patterns()) patterns.insert(pattern.name);
-    std::vector<std::vector<std::size_t>> parts(3);  // plain patterns, rings, trees of least latency
+    const std::vector<std::string> cheap = {"forest", "compose", "shortest_paths", "rerouted", "bfb"};
+    std::vector<std::vector<std::size_t>> parts(cheap.size() + 2);
     const auto part_of = [&](const std::string& name) -> std::size_t {
-        if (name == "ring" || name == "multi_ring") return 1;
-        if (name == "shortest_paths") return 2;
+        if (name == "ring" || name == "multi_ring") return cheap.size() + 1;
         if (patterns.contains(name)) return 0;
+        const auto place = std::find(cheap.begin(), cheap.end(), name);
+        if (place != cheap.end()) return static_cast<std::size_t>(place - cheap.begin()) + 1;
         parts.emplace_back();
         return parts.size() - 1;
     };
@@ -470,7 +472,8 @@ std::vector<SynthesizerInfo> synthesizers() {
 }
 
 CandidateList make_candidates(const Topology& topology, const ir::Collective& collective,
-                              const SynthesisOptions& options) {
+                              const SynthesisOptions& options,
+                              const std::function<void(const Candidate&)>& made) {
     std::vector<SynthesizerInfo> known = synthesizers();
     if (options.repair) known = {{"repaired", "the given schedule, mended"}};
     const bool all = options.algorithm == "auto";
@@ -499,6 +502,7 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
                 tell(known[i].name);
                 stop_point();
                 lists[i] = maker.make(known[i].name);
+                if (made) std::for_each(lists[i].candidates.begin(), lists[i].candidates.end(), made);
             } catch (const Stopped&) {
                 lists[i] = maker.made_so_far();
                 lists[i].refusals.push_back({known[i].name, "the time ended before it was done"});

@@ -4,6 +4,7 @@
 
 #include <baton/synth/synthesize.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ struct CandidateList {
 
 /// Asks every synthesizer, or the one of `options.algorithm` (an input error when its name is unknown), on
 /// `options.threads` threads, cheap ones first. Algorithms that fail verification are an internal error.
+/// `made` (optional) gets each candidate as soon as it is there, from any thread, several at once.
 CandidateList make_candidates(const topologies::Topology& topology, const ir::Collective& collective,
-                              const SynthesisOptions& options);
+                              const SynthesisOptions& options,
+                              const std::function<void(const Candidate&)>& made = {});
 
 }  // namespace baton::synth

@@ -42,22 +42,22 @@ Time Contender::run(Bytes size, int tiles) const {
     return result.outcome == sim::Outcome::finished ? result.time : Time::max();
 }
 
-bool Contender::screen() {
+void Contender::screen() {
     const int tiles = std::max(1, options_.tiles);
     const sim::SimulationResult empty = simulate(Bytes{0}, 1);
     if (empty.outcome != sim::Outcome::finished) {
         reason_ = empty.reason;
-        return false;
+        return;
     }
     model_ = empty.model_in_words;
     latency_ = empty.time.seconds();
     const Bytes size = options_.sizes.back();
     if (size.count == 0) screened_ = empty.time;
-    if (size.count == 0) return true;
+    if (size.count == 0) return;
     const sim::SimulationResult full = simulate(size, tiles);
     if (full.outcome != sim::Outcome::finished) {
         reason_ = full.reason;
-        return false;
+        return;
     }
     screened_ = full.time;
     screened_tiles_ = tiles;
@@ -72,7 +72,6 @@ bool Contender::screen() {
     }
     rest_ = tiles * per_byte(std::max(0.0, full.time.seconds() - latency_ - load_));
     load_ = per_byte(load_);
-    return true;
 }
 
 double Contender::estimate(Bytes size, int tiles) const {

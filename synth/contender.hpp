@@ -19,8 +19,8 @@ public:
     Contender(const topologies::Topology& topology, const Candidate& candidate,
               const SynthesisOptions& options);
 
-    /// Makes the two runs. False when ranks that send cannot reach each other: `reason` says which.
-    bool screen();
+    /// Makes the two runs. `reason` then says which ranks that send cannot reach each other, or nothing.
+    void screen();
     /// The run of the largest size.
     void screened(int& tiles, Time& time) const {
         tiles = screened_tiles_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -25,7 +26,8 @@ constexpr int kFinalists = 4;  // simulated at every size; more where they are c
 // where a run takes more than 1/kCheap of what there is for the size.
 constexpr double kHopeless = 1.5, kLikely = 1.1;
 constexpr std::int64_t kCheap = 32;
-constexpr double kWorthMoreTiles = 0.997;  // what more tiles must leave of the time
+constexpr std::int64_t kFewSteps = 200'000;  // screened while others are still made
+constexpr double kWorthMoreTiles = 0.997;    // what more tiles must leave of the time
 
 // Tells a person how far the work is, from any thread.
 class Telling {
@@ -82,6 +84,7 @@ public:
         : topology_(topology), options_(options), result_(result), telling_(options) {}
 
     void run() {
+        make();
         enter();
         if (contenders_.empty()) return;
         const std::vector<std::size_t> order = spread_out(options_.sizes.size());
@@ -121,6 +124,28 @@ private:
         return admitted;
     }
 
+    // Small candidates are screened at once, so that an early end finds some. With a time limit, half of it
+    // is for making.
+    void make() {
+        StopToken stop = options_.stop;
+        if (const std::optional<double> left = stop.seconds_left()) stop = stop.within(*left / 2);
+        const StopScope scope(stop);
+        CandidateList list =
+            make_candidates(topology_, result_.bound.collective, options_, [&](const Candidate& candidate) {
+                if (candidate.steps > kFewSteps) return;
+                try {
+                    auto contender = std::make_unique<Contender>(topology_, candidate, options_);
+                    contender->screen();
+                    const std::lock_guard lock(mutex_);
+                    early_[candidate.algorithm.get()] = std::move(contender);
+                } catch (const Stopped&) {  // `enter` tries again
+                }
+            });
+        result_.candidates = std::move(list.candidates);
+        result_.refusals = std::move(list.refusals);
+        result_.stopped_early = list.stopped;
+    }
+
     // Prepares and screens all candidates; those that cannot run leave.
     void enter() {
         std::vector<Candidate>& candidates = result_.candidates;
@@ -135,8 +160,15 @@ private:
                 return;
             }
             try {
-                auto contender = std::make_unique<Contender>(topology_, candidates[c], options_);
-                if (contender->screen())
+                std::unique_ptr<Contender> contender;
+                const auto early = early_.find(candidates[c].algorithm.get());
+                if (early != early_.end()) {
+                    contender = std::move(early->second);
+                } else {
+                    contender = std::make_unique<Contender>(topology_, candidates[c], options_);
+                    contender->screen();
+                }
+                if (contender->reason().empty())
                     all[c] = std::move(contender);
                 else
                     why[c] = contender->reason();
@@ -243,6 +275,8 @@ private:
     Synthesis& result_;
     Telling telling_;
     std::vector<std::unique_ptr<Contender>> contenders_;
+    std::mutex mutex_;
+    std::map<const ir::Algorithm*, std::unique_ptr<Contender>> early_;  // guarded while candidates are made
     std::atomic<bool> stopped_ = false;
 };
 
@@ -275,13 +309,13 @@ Synthesis synthesize(const Topology& topology, const ir::Collective& collective,
                           "use 0 to 65536");
     const StopScope scope(options.stop);
     Synthesis result;
-    result.bound = bound(topology, collective);
-    if (options.progress) options.progress("making candidates", 0);
-    CandidateList list = make_candidates(topology, collective, options);
-    result.candidates = std::move(list.candidates);
-    result.refusals = std::move(list.refusals);
-    result.stopped_early = list.stopped;
-    Portfolio(topology, options, result).run();
+    try {
+        stop_point();
+        result.bound = bound(topology, collective);
+        Portfolio(topology, options, result).run();
+    } catch (const Stopped&) {
+        result.stopped_early = true;
+    }
     if (result.choices.empty() && result.stopped_early)
         throw check_error("stopped before any schedule was verified and simulated", {}, "give it more time");
     if (result.choices.empty()) throw nothing_serves(result, collective, options);
