@@ -13,6 +13,10 @@ constexpr std::int64_t kMostOperations = 2'000'000;  // steps times tiles of one
 // Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
 constexpr std::int64_t kFewOperations = 130'000;
 constexpr int kDeepTiles = 8;
+// What is near the bound, yet not at it, may have more: filling a deep pipeline is all that it still loses.
+constexpr std::int64_t kNearOperations = 2'000'000;
+constexpr int kNearTiles = 16;
+constexpr double kNear = 1.15, kAtBound = 1.008;
 // Bytes; smaller messages cost more than they gain on any real machine.
 constexpr std::int64_t kLeastTile = 4096;
 constexpr double kWorthTiles = 0.997;  // what twice the tiles must leave of the estimate
@@ -33,7 +37,7 @@ sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     options.tiles = tiles;
     options.policy = options_.policy;
     options.seed = options_.seed;
-    options.operation_limit = std::max(kMostOperations, steps_);
+    options.operation_limit = std::max(kNearOperations, steps_);
     return prepared_.run(options);
 }
 
@@ -82,6 +86,11 @@ bool Contender::worth_tiling(Bytes size, int tiles) const {
     const bool few = operations(tiles) <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
     return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
            operations(tiles) <= kMostOperations;
+}
+
+bool Contender::worth_more(Bytes size, int tiles, double ratio) const {
+    return ratio > kAtBound && ratio < kNear && tiles / kNearTiles <= options_.most_tiles &&
+           size.count / chunks_ / tiles >= kLeastTile && operations(tiles) <= kNearOperations;
 }
 
 int Contender::estimated_tiles(Bytes size) const {

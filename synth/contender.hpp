@@ -38,6 +38,9 @@ public:
     int estimated_tiles(Bytes size) const;
     /// Whether a number of tiles is tried: messages do not get too small nor simulations too long.
     bool worth_tiling(Bytes size, int tiles) const;
+    /// The same with wider limits, for what is already within 15% of its bound (`ratio`: time over bound) and
+    /// not yet within 0.8%.
+    bool worth_more(Bytes size, int tiles, double ratio) const;
 
     /// Simulates; Time::max() when the run did not finish. May be called from several threads at once.
     Time run(Bytes size, int tiles) const;

@@ -206,8 +206,11 @@ private:
             better(start, 1);
         }
         if (options_.tiles > 0) return;
+        const double bound = result_.bound.at(size).seconds();
         const auto affordable = [&](int tiles) {
-            return contender.worth_tiling(size, tiles) && effort >= contender.operations(tiles);
+            const double ratio = best.time.seconds() / std::max(bound, 1e-12);
+            return (contender.worth_tiling(size, tiles) || contender.worth_more(size, tiles, ratio)) &&
+                   effort >= contender.operations(tiles);
         };
         while (affordable(best.tiles * 2) && better(best.tiles * 2, kWorthMoreTiles)) {
         }
