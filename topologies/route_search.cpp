@@ -3,7 +3,9 @@
 #include <baton/base/index.hpp>
 
 #include <algorithm>
+#include <array>
 #include <list>
+#include <memory>
 #include <queue>
 #include <unordered_map>
 
@@ -13,16 +15,52 @@ namespace {
 using HeapEntry = std::pair<Distance, int>;
 using Heap = std::priority_queue<HeapEntry, std::vector<HeapEntry>, std::greater<>>;
 
+// Distances of states, in pages that exist only where something was reached: a search sees its own host and
+// the fabric, not the thousands of other hosts.
+class Distances {
+public:
+    static constexpr std::size_t kPage = 64;
+    explicit Distances(std::size_t states) : pages_((states + kPage - 1) / kPage) {}
+    Distance get(int state) const {
+        const Page* page = pages_[at(state) / kPage].get();
+        return page == nullptr ? Distance{} : page->distance[at(state) % kPage];
+    }
+    void set(int state, Distance distance) {
+        std::unique_ptr<Page>& page = pages_[at(state) / kPage];
+        if (page == nullptr) {
+            page = std::make_unique<Page>();
+            ++used_;
+        }
+        page->distance[at(state) % kPage] = distance;
+    }
+    bool settled(int state) const {
+        const Page* page = pages_[at(state) / kPage].get();
+        return page != nullptr && page->settled[at(state) % kPage] != 0;
+    }
+    /// Of a state that has a distance.
+    void settle(int state) { pages_[at(state) / kPage]->settled[at(state) % kPage] = 1; }
+    /// What it takes, in distances.
+    std::size_t size() const { return used_ * kPage + pages_.size() / 2; }
+
+private:
+    struct Page {
+        std::array<Distance, kPage> distance{};
+        std::array<char, kPage> settled{};
+    };
+    std::vector<std::unique_ptr<Page>> pages_;
+    std::size_t used_ = 0;
+};
+
 // Distances from one source up to some horizon; a state is node * kForwardPhases + phase.
 struct SourceTable {
+    explicit SourceTable(std::size_t states) : distances(states) {}
     int source = -1;
     std::vector<int> nics;
-    std::vector<Distance> distance;
-    std::vector<bool> settled;
+    Distances distances;
     Heap heap;
 
     Distance settled_distance(int state) const {
-        return settled[at(state)] ? distance[at(state)] : Distance{};
+        return distances.settled(state) ? distances.get(state) : Distance{};
     }
 };
 
@@ -41,15 +79,13 @@ constexpr std::size_t kKeptDistances = std::size_t{8} << 20;
 
 struct RouteSearch::Data {
     Data(const Topology& t, const Forwarding& r) : topology(t), rules(r) {
-        const std::size_t states = std::max<std::size_t>(1, topology.nodes.size() * kForwardPhases);
-        most_tables = std::clamp<std::size_t>(kKeptDistances / states, 2, 4096);
         asked.assign(topology.nodes.size(), 0);
     }
 
     SourceTable& source_table(int rank, const std::vector<int>& nics);
     const HostTable& host_table(int rank, const std::vector<int>& nics);
     HostTable search_host(int destination, const std::vector<int>& nics) const;
-    void settle_next(SourceTable& table) const;
+    void settle_next(SourceTable& table);
     // Least distance; `table` is grown until nothing shorter can come.
     Distance least(SourceTable& table, int destination, const HostTable* host);
     Distance through_entries(const SourceTable& table, int tail, int destination,
@@ -64,7 +100,7 @@ struct RouteSearch::Data {
 
     const Topology& topology;
     const Forwarding& rules;
-    std::size_t most_tables = 2, host_distances = 0;
+    std::size_t source_distances = 0, host_distances = 0;
     std::list<SourceTable> tables;  // most recently used first
     std::unordered_map<std::int64_t, std::list<SourceTable>::iterator> table_of;
     std::unordered_map<std::int64_t, HostTable> host_tables;
@@ -82,29 +118,30 @@ SourceTable& RouteSearch::Data::source_table(int rank, const std::vector<int>& n
         tables.splice(tables.begin(), tables, found->second);
         return tables.front();
     }
-    if (tables.size() >= most_tables) {
+    while (tables.size() > 1 && source_distances > kKeptDistances) {
         const SourceTable& last = tables.back();
         const int last_rank = topology.nodes[at(last.source)].rank;
+        source_distances -= last.distances.size();
         table_of.erase(std::int64_t{last_rank} * 2 + (last.nics.empty() ? 0 : 1));
         tables.pop_back();
     }
-    SourceTable& table = tables.emplace_front();
+    SourceTable& table = tables.emplace_front(topology.nodes.size() * kForwardPhases);
     table_of[key] = tables.begin();
     table.source = topology.rank_nodes[at(rank)];
     table.nics = nics;
-    table.distance.resize(topology.nodes.size() * kForwardPhases);
-    table.settled.resize(table.distance.size());
     const int start = state_of(table.source, rules.start(table.source));
-    table.distance[at(start)] = {0, 0};
+    table.distances.set(start, {0, 0});
+    source_distances += table.distances.size();
     table.heap.push({{0, 0}, start});
     return table;
 }
 
-void RouteSearch::Data::settle_next(SourceTable& table) const {
+void RouteSearch::Data::settle_next(SourceTable& table) {
     const auto [reached, state] = table.heap.top();
     table.heap.pop();
-    if (table.settled[at(state)]) return;
-    table.settled[at(state)] = true;
+    if (table.distances.settled(state)) return;
+    table.distances.settle(state);
+    source_distances -= table.distances.size();
     const int node = state / kForwardPhases;
     for (const int link : topology.out_links[at(node)]) {
         Phase next;
@@ -112,11 +149,12 @@ void RouteSearch::Data::settle_next(SourceTable& table) const {
         if (next == Phase::away) continue;
         const int head = state_of(topology.links[at(link)].to, next);
         const Distance candidate = reached.plus(rules.cost(link, node == table.source));
-        if (candidate < table.distance[at(head)]) {
-            table.distance[at(head)] = candidate;
+        if (candidate < table.distances.get(head)) {
+            table.distances.set(head, candidate);
             table.heap.push({candidate, head});
         }
     }
+    source_distances += table.distances.size();
 }
 
 const HostTable& RouteSearch::Data::host_table(int rank, const std::vector<int>& nics) {
@@ -289,10 +327,10 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
     Branches result;
     result.length = data_->least(table, destination, host);
     if (!result.reachable()) return result;
-    const std::int64_t away = static_cast<std::int64_t>(table.distance.size());
+    const std::int64_t away = static_cast<std::int64_t>(topology.nodes.size()) * kForwardPhases;
     Collector collector;
     const auto outside = [&](int state) {
-        return collector.state(state, state / kForwardPhases, table.distance[at(state)].hops);
+        return collector.state(state, state / kForwardPhases, table.distances.get(state).hops);
     };
     const auto rest = [&](int node) { return host->distance[at(rules.place_in_host(node))]; };
     const auto inside = [&](int node) {
@@ -339,7 +377,7 @@ Branches RouteSearch::between(int source_rank, int destination_rank, const std::
                     !rules.step(table.source, table.nics, static_cast<Phase>(phase), link, next))
                     continue;
                 if (next != phase_of(state)) continue;
-                if (reached.plus(rules.cost(link, tail == table.source)) != table.distance[at(state)])
+                if (reached.plus(rules.cost(link, tail == table.source)) != table.distances.get(state))
                     continue;
                 collector.edge(outside(before), static_cast<int>(i), link);
             }

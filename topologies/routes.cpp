@@ -93,7 +93,18 @@ struct Routes::Data {
     std::vector<std::vector<int>> nics;
     std::vector<bool> nics_known;
     std::vector<std::string> warnings;
-    std::unordered_map<std::uint64_t, std::unordered_map<int, Route>> cache;  // by pair, then channel
+    struct Question {
+        std::uint64_t pair = 0;
+        int channel = 0;
+        bool operator==(const Question&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Question& question) const {
+            return static_cast<std::size_t>(
+                mix(question.pair + static_cast<std::uint64_t>(question.channel)));
+        }
+    };
+    std::unordered_map<Question, Route, Hash> cache;
 };
 
 int Routes::Data::choose(const Branches& found, int state, std::uint64_t flow) const {
@@ -183,11 +194,12 @@ const Route& Routes::between(int source_rank, int destination_rank, int channel)
     data_->check_rank(source_rank);
     data_->check_rank(destination_rank);
     if (data_->policy != RoutePolicy::ecmp) channel = 0;
-    auto& channels = data_->cache[static_cast<std::uint64_t>(source_rank) << 32 |
-                                  static_cast<std::uint64_t>(destination_rank)];
-    const auto found = channels.find(channel);
-    if (found != channels.end()) return found->second;
-    return channels.emplace(channel, data_->make(source_rank, destination_rank, channel)).first->second;
+    const Data::Question question{
+        static_cast<std::uint64_t>(source_rank) << 32 | static_cast<std::uint64_t>(destination_rank),
+        channel};
+    const auto found = data_->cache.find(question);
+    if (found != data_->cache.end()) return found->second;
+    return data_->cache.emplace(question, data_->make(source_rank, destination_rank, channel)).first->second;
 }
 
 void Routes::require_connected(const std::vector<int>& ranks) const {
