@@ -3,6 +3,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/sim/fold.hpp>
 #include <baton/sim/step_bytes.hpp>
 
 #include <algorithm>
@@ -185,6 +186,11 @@ PreparedAlgorithm::PreparedAlgorithm(const topologies::Topology& topology, const
 
 PreparedAlgorithm::~PreparedAlgorithm() = default;
 PreparedAlgorithm::PreparedAlgorithm(PreparedAlgorithm&&) noexcept = default;
+
+std::int64_t PreparedAlgorithm::fold() {
+    if (std::optional<Data> fewer = folded(*data_)) *data_ = std::move(*fewer);
+    return data_->graph.size();
+}
 
 const std::vector<std::string>& PreparedAlgorithm::warnings() const { return data_->warnings; }
 

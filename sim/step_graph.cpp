@@ -261,6 +261,13 @@ private:
 
 }  // namespace
 
+StepGraph::StepGraph(Parts parts)
+    : steps_(std::move(parts.steps)),
+      runs_(std::move(parts.runs)),
+      run_offsets_(std::move(parts.run_offsets)),
+      offsets_(std::move(parts.offsets)),
+      successors_(std::move(parts.successors)) {}
+
 StepGraph::StepGraph(const ir::Algorithm& algorithm, const StepGraphLimits& limits) {
     algorithm.collective.check(algorithm.name);
     Builder builder(algorithm, limits);

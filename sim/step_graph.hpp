@@ -55,6 +55,15 @@ public:
     /// Throws a check error that names the step for a place that does not exist or scratch that holds
     /// nothing, and whatever the cursor throws. Above a limit the graph stays empty and `refused` says why.
     explicit StepGraph(const ir::Algorithm& algorithm, const StepGraphLimits& limits = {});
+    /// What a graph is made of: runs and successors of step s are those from offset s to offset s+1.
+    struct Parts {
+        std::vector<StepNode> steps;
+        std::vector<ClassRun> runs;
+        std::vector<std::int64_t> run_offsets{0}, offsets{0};
+        std::vector<Successor> successors;
+    };
+    explicit StepGraph(Parts parts);
+    StepGraph() = default;
 
     std::int64_t size() const { return static_cast<std::int64_t>(steps_.size()); }
     const StepNode& step(std::int64_t s) const { return steps_[static_cast<std::size_t>(s)]; }
