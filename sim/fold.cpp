@@ -13,8 +13,8 @@ namespace {
 
 using Color = std::uint64_t;
 
-constexpr int kMostRounds = 24;
-constexpr std::int64_t kLeastGain = 4;  // steps per class
+constexpr std::int64_t kMostWork = 200'000'000;  // steps times rounds
+constexpr std::int64_t kLeastGain = 4;           // steps per class
 
 Color mixed(Color h, std::uint64_t value) {
     h ^= value + 0x9e3779b97f4a7c15ULL + (h << 6) + (h >> 2);
@@ -62,7 +62,7 @@ public:
 
     std::optional<PreparedAlgorithm::Data> fold() {
         std::size_t known = 0;
-        for (int round = 0; round < kMostRounds; ++round) {
+        for (std::int64_t work = 0; work < kMostWork; work += steps_) {
             refine();
             const std::size_t now = Classes(step_).first.size();
             if (static_cast<std::int64_t>(now) * kLeastGain > steps_) return std::nullopt;
@@ -103,11 +103,13 @@ private:
         }
     }
 
-    /// One round; what a step waits for comes before it in the program, so that one pass carries colors all
-    /// the way.
+    /// One round, all from the colors before it: steps of a par block may wait for later ones.
     void refine() {
         std::vector<Color> waits(at(steps_), 0), lanes(lane_.size(), 0), ranks(rank_.size(), 0),
             resources(resource_.size(), 0);
+        for (std::int64_t s = 0; s < steps_; ++s)
+            for (const Successor& next : graph_.successors(s))
+                waits[at(next.step)] += mixed(step_[at(s)], static_cast<std::uint64_t>(next.wait));
         for (std::int64_t s = 0; s < steps_; ++s) {
             Color color = mixed(step_[at(s)], waits[at(s)]);
             const std::int32_t lane = whole_.lane_of[at(s)];
@@ -120,8 +122,6 @@ private:
                 color = mixed(color, used);
             }
             step_[at(s)] = color;
-            for (const Successor& next : graph_.successors(s))
-                waits[at(next.step)] += mixed(color, static_cast<std::uint64_t>(next.wait));
             if (lane >= 0) lanes[at(lane)] += mixed(color, std::uint64_t{5});
             if (reduces) ranks[at(graph_.step(s).destination)] += mixed(color, std::uint64_t{7});
             if (const Path* way = path(s))

@@ -8,6 +8,7 @@
 #include <baton/synth/strided_embed.hpp>
 
 #include <algorithm>
+#include <bit>
 
 namespace baton::synth {
 namespace {
@@ -84,13 +85,14 @@ private:
         scratch_ = end;
     }
 
-    /// The pattern along every rail.
+    /// The pattern along every rail. `map` is told the rail and the position on it: the host's number, or
+    /// with `dealt` that of `host_on_rail`.
     template <class Map>
-    void between_all(const ir::Algorithm& pattern, const Map& map) {
+    void between_all(const ir::Algorithm& pattern, const Map& map, bool dealt = false) {
         Index end = scratch_;
         for (int l = 0; l < locals_; ++l) {
             std::vector<int> ranks;
-            for (int h = 0; h < hosts_; ++h) ranks.push_back(rank(h, l));
+            for (int h = 0; h < hosts_; ++h) ranks.push_back(rank(dealt ? host_on_rail(l, h) : h, l));
             const RegionMap of_rail = [&](int host, ir::Buffer buffer, Index index, Index chunks) {
                 return map(l, host, buffer, index, chunks);
             };
@@ -199,6 +201,16 @@ private:
     /// First of the hosts whose shards rail `local` gathers.
     Index first_host(Index local) const { return (local * hosts_ + locals_ - 1) / locals_; }
 
+    /// The host at a position of a rail. Where the rails' runs of hosts are equally long, the hosts at one
+    /// place of each run stand together, those of the rail's own run first: then all hosts do the same.
+    int host_on_rail(int local, int position) const {
+        if (hosts_ % locals_ != 0) return position;
+        const int turn = position % locals_;
+        const bool pairs = std::has_single_bit(static_cast<unsigned>(locals_));
+        const int run = pairs ? turn ^ local : (turn + local) % locals_;
+        return run * (hosts_ / locals_) + position / locals_;
+    }
+
     /// Rail l gathers the shards of hosts first_host(l) and following, all of them: one run of the output.
     /// They are gathered inside these hosts and dealt out along the rail, so that all its ranks have equal
     /// shares to begin with. Costs a rail (ranks of a host - 1) / (hosts - 1) more than its own shards would.
@@ -213,12 +225,14 @@ private:
                     send(rank(h, from), input, 0, rank(h, l), output, Index{h} * locals_ + from, 1);
                 deal(h, l, begin[at(l)], block);
             }
-        between_all(rail_pattern(input_.between, Kind::all_gather, 1),
-                    [&](int l, int host, ir::Buffer buffer, Index index, Index chunks) -> Region {
-                        if (buffer == input) index += host;
-                        const Index from = block(l, index), to = block(l, index + chunks);
-                        return {output, begin[at(l)] + from, to - from, 1, 0, chunks};
-                    });
+        between_all(
+            rail_pattern(input_.between, Kind::all_gather, 1),
+            [&](int l, int host, ir::Buffer buffer, Index index, Index chunks) -> Region {
+                if (buffer == input) index += host;
+                const Index from = block(l, index), to = block(l, index + chunks);
+                return {output, begin[at(l)] + from, to - from, 1, 0, chunks};
+            },
+            true);
         std::vector<Index> before{0};  // prefix sums of weights
         for (Index c = 0; c < classes_; ++c)
             before.push_back(before.back() + (weights_.empty() ? 1 : weights_[at(c)]));
@@ -240,8 +254,9 @@ private:
         const Index from = Index{h} * locals_ - rail_begin, to = from + locals_;
         for (int p = 0; p < hosts_; ++p) {
             const Index first = std::max(from, block(l, p)), last = std::min(to, block(l, p + 1));
-            if (p != h && first < last)
-                send(rank(h, l), output, rail_begin + first, rank(p, l), output, rail_begin + first,
+            const int host = host_on_rail(l, p);
+            if (host != h && first < last)
+                send(rank(h, l), output, rail_begin + first, rank(host, l), output, rail_begin + first,
                      last - first);
         }
     }

@@ -19,6 +19,8 @@ constexpr int kNearTiles = 16;
 constexpr double kNear = 1.15, kAtBound = 1.008;
 // Bytes; smaller messages cost more than they gain on any real machine.
 constexpr std::int64_t kLeastTile = 4096;
+// From so many steps on those that symmetry makes equal run once.
+constexpr std::int64_t kFoldedSteps = 20'000;
 constexpr double kWorthTiles = 0.997;  // what twice the tiles must leave of the estimate
 
 }  // namespace
@@ -29,7 +31,9 @@ Contender::Contender(const topologies::Topology& topology, const Candidate& cand
       options_(options),
       prepared_(topology, *candidate.algorithm, options.policy, options.seed),
       steps_(std::max<std::int64_t>(1, candidate.steps)),
-      chunks_(candidate.algorithm->collective.chunks * units_per_buffer(candidate.algorithm->collective)) {}
+      chunks_(candidate.algorithm->collective.chunks * units_per_buffer(candidate.algorithm->collective)) {
+    if (steps_ >= kFoldedSteps) steps_ = prepared_.fold();
+}
 
 sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     sim::SimulationOptions options;
