@@ -17,6 +17,7 @@ using enum ir::Buffer;
 using Kind = ir::CollectiveKind;
 using Index = std::int64_t;
 
+constexpr Index kInsidePieces = 2;  // of a run of shards that is passed on inside a host
 constexpr Index kMostChunks = Index{1} << 24;
 
 /// Thrown to leave when the schedule grows beyond its limit.
@@ -236,16 +237,27 @@ private:
         std::vector<Index> before{0};  // prefix sums of weights
         for (Index c = 0; c < classes_; ++c)
             before.push_back(before.back() + (weights_.empty() ? 1 : weights_[at(c)]));
-        const auto cut = [&](Index chunk) {  // in places of the output
+        const auto end_of = [&](Index chunk, Index piece) {
             const auto l = at(chunk / classes_);
-            if (l == at(locals_)) return begin[l];
-            return begin[l] + (begin[l + 1] - begin[l]) * before[at(chunk % classes_)] / before.back();
+            return begin[l] + (piece + 1) * (begin[l + 1] - begin[l]) / kInsidePieces;
         };
-        inside_all([&](int h) -> const ir::Algorithm& { return gather_inside(h); },
-                   [&](int local, ir::Buffer buffer, Index index, Index chunks) -> Region {
-                       if (buffer == input) index += local * classes_;
-                       return {output, cut(index), cut(index + chunks) - cut(index), 1, 0, chunks};
-                   });
+        // In pieces, because the longest message along the rail brings half of a run in the end.
+        for (Index piece = 0; piece < kInsidePieces; ++piece) {
+            const auto cut = [&](Index chunk) {  // in places of the output
+                const auto l = at(chunk / classes_);
+                const Index run = begin[l + 1] - begin[l];
+                const Index first = piece * run / kInsidePieces, last = (piece + 1) * run / kInsidePieces;
+                return begin[l] + first + (last - first) * before[at(chunk % classes_)] / before.back();
+            };
+            inside_all([&](int h) -> const ir::Algorithm& { return gather_inside(h); },
+                       [&](int local, ir::Buffer buffer, Index index, Index) -> Region {
+                           if (buffer == input) index += local * classes_;
+                           const Index from = cut(index);
+                           const Index to =
+                               index % classes_ + 1 < classes_ ? cut(index + 1) : end_of(index, piece);
+                           return {output, from, to - from, 1, 0, 1};
+                       });
+        }
     }
 
     /// Host h deals its shards to the positions of rail l whose blocks they fall into.
