@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace baton::synth {
 namespace {
@@ -17,6 +18,7 @@ using topologies::NodeType;
 using topologies::Topology;
 
 constexpr std::size_t kMostPairs = 4'000'000;
+constexpr std::size_t kMostRelaxed = 50'000'000;
 
 // For each rank, the ranks that it may reach without passing a GPU: direct neighbors and what is behind
 // forwarding nodes. Routes decides afterwards; this only keeps a torus from asking for all pairs.
@@ -102,6 +104,27 @@ void GreedyNetwork::add_edges(const Topology& topology, topologies::RoutePolicy 
             limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
     }
     std::map<int, double> shares;
+    const auto add = [&](int a, int b) {
+        const topologies::Route& route = routes.between(a, b);
+        shares.clear();
+        for (const topologies::LinkShare& use : route.links) {
+            shares[use.link] += use.share;
+            for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
+        }
+        GreedyEdge edge{
+            a, b, route.latency, 0, hosts_[at(a)] != hosts_[at(b)], static_cast<std::int32_t>(uses_.size()),
+            0};
+        for (const auto& [resource, share] : shares) {
+            const double rate = at(resource) < topology.links.size()
+                                    ? topology.links[at(resource)].capacity().value()
+                                    : topology.limits[at(resource) - topology.links.size()].bandwidth.value();
+            uses_.push_back({resource, share / rate});
+            edge.seconds_per_byte = std::max(edge.seconds_per_byte, share / rate);
+        }
+        edge.uses = static_cast<std::int32_t>(uses_.size()) - edge.first_use;
+        edges_.push_back(edge);
+    };
+    std::vector<std::pair<int, int>> left;
     for (int a = 0; a < ranks_; ++a) {
         for (const int b : near[at(a)]) {
             const topologies::Route& route = routes.between(a, b);
@@ -109,25 +132,45 @@ void GreedyNetwork::add_edges(const Topology& topology, topologies::RoutePolicy 
             const bool between = hosts_[at(a)] != hosts_[at(b)];
             if (between && span_of(route) != to_host[{a, hosts_[at(b)]}] &&
                 span_of(route) != from_host[{b, hosts_[at(a)]}])
-                continue;
-            shares.clear();
-            for (const topologies::LinkShare& use : route.links) {
-                shares[use.link] += use.share;
-                for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
-            }
-            GreedyEdge edge{a, b, route.latency, 0, between, static_cast<std::int32_t>(uses_.size()), 0};
-            for (const auto& [resource, share] : shares) {
-                const double rate =
-                    at(resource) < topology.links.size()
-                        ? topology.links[at(resource)].capacity().value()
-                        : topology.limits[at(resource) - topology.links.size()].bandwidth.value();
-                uses_.push_back({resource, share / rate});
-                edge.seconds_per_byte = std::max(edge.seconds_per_byte, share / rate);
-            }
-            edge.uses = static_cast<std::int32_t>(uses_.size()) - edge.first_use;
-            edges_.push_back(edge);
+                left.emplace_back(a, b);
+            else
+                add(a, b);
         }
     }
+    if (static_cast<std::size_t>(ranks_) * edges_.size() > kMostRelaxed) return;
+    const std::vector<std::pair<int, int>> sooner =
+        quicker_than_edges(left, [&](int a, int b) { return routes.between(a, b).latency; });
+    for (const auto& [a, b] : sooner) add(a, b);
+}
+
+std::vector<std::pair<int, int>> GreedyNetwork::quicker_than_edges(
+    const std::vector<std::pair<int, int>>& pairs, const std::function<Time(int, int)>& latency) const {
+    std::vector<std::pair<int, int>> quicker;
+    std::vector<std::vector<std::size_t>> out(at(ranks_));
+    for (std::size_t e = 0; e < edges_.size(); ++e) out[at(edges_[e].from)].push_back(e);
+    std::vector<Time> reached;
+    int source = -1;
+    for (const auto& [a, b] : pairs) {
+        if (a != source) {
+            source = a;
+            reached.assign(at(ranks_), Time::max());
+            reached[at(a)] = {0};
+            std::set<std::pair<Time, int>> queue = {{{0}, a}};
+            while (!queue.empty()) {
+                const auto [time, v] = *queue.begin();
+                queue.erase(queue.begin());
+                for (const std::size_t e : out[at(v)]) {
+                    const Time next = time + edges_[e].latency;
+                    if (next >= reached[at(edges_[e].to)]) continue;
+                    queue.erase({reached[at(edges_[e].to)], edges_[e].to});
+                    reached[at(edges_[e].to)] = next;
+                    queue.emplace(next, edges_[e].to);
+                }
+            }
+        }
+        if (latency(a, b) < reached[at(b)]) quicker.emplace_back(a, b);
+    }
+    return quicker;
 }
 
 void GreedyNetwork::merge_private() {

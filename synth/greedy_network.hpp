@@ -7,6 +7,7 @@
 #include <baton/topologies/topology.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,7 +32,8 @@ struct GreedyUse {
 std::int64_t greedy_duration(Bytes bytes, double seconds_per_byte, std::int64_t most);
 
 /// Which pairs: all that a route joins within a host; between hosts those of least latency from a rank to the
-/// other host or to a rank from the other host (on rails, the ranks of one rail). Links that one edge alone
+/// other host or to a rank from the other host (on rails, the ranks of one rail), and those that are quicker
+/// than a way over such pairs (not looked for on large machines). Links that one edge alone
 /// uses count as one resource, the slowest of them.
 class GreedyNetwork {
 public:
@@ -68,6 +70,9 @@ private:
         void fill(int lists, const std::vector<std::pair<std::int32_t, std::int32_t>>& members);
     };
     void add_edges(const topologies::Topology& topology, topologies::RoutePolicy policy, std::uint64_t seed);
+    /// Of `pairs` (sorted by their first), those whose latency is less than over edges.
+    std::vector<std::pair<int, int>> quicker_than_edges(const std::vector<std::pair<int, int>>& pairs,
+                                                        const std::function<Time(int, int)>& latency) const;
     void merge_private();
     void index();
 
