@@ -247,7 +247,7 @@ namespace {
 // Trees that share a pair of ranks get a lane each there: one lane would have to be twice as fast as its
 // neighbors, which fair sharing does not give. Few trees only.
 void separate_lanes(ir::Algorithm& algorithm) {
-    constexpr std::size_t kMostLanes = 4;
+    constexpr std::size_t kMostLanes = 16;
     std::vector<ir::Step> steps = ir::expand(algorithm);
     using Lane = std::pair<int, int>;  // way, chunk
     std::map<std::pair<int, int>, std::vector<Lane>> lanes;

@@ -250,21 +250,26 @@ bool ForwardGraph::plausible(const std::vector<int>& path) const {
 std::optional<ForwardWay> ForwardGraph::way(const std::vector<int>& path) const {
     const int from = arcs_[at(path.front())].from, to = arcs_[at(path.back())].to;
     const int sender = turned_ ? to : from, receiver = turned_ ? from : to;
-    std::set<int> links;
+    std::map<int, double> links;  // -> its part of what goes this way
     std::string via;
     bool named = true;
     for (std::size_t i = 0; i < path.size(); ++i) {
         const ForwardArc& arc = arcs_[at(path[turned_ ? path.size() - 1 - i : i])];
         if (arc.links.empty()) continue;
-        links.insert(arc.links.begin(), arc.links.end());
+        for (const int link : arc.links)
+            links[link] = topology_.links[at(link)].capacity().value() / arc.rate;
         if (arc.name.empty()) named = false;
         via += (via.empty() ? "" : "/") + arc.name;
     }
     const topologies::Route& standard = routes_.between(sender, receiver);
     if (standard.reachable) {
-        std::set<int> usual;
-        for (const topologies::LinkShare& use : standard.links) usual.insert(use.link);
-        if (usual == links) return ForwardWay{true, {}, standard.latency};
+        std::map<int, double> usual;
+        for (const topologies::LinkShare& use : standard.links) usual[use.link] += use.share;
+        const bool same = std::equal(usual.begin(), usual.end(), links.begin(), links.end(),
+                                     [](const auto& x, const auto& y) {
+                                         return x.first == y.first && std::abs(x.second - y.second) < 1e-9;
+                                     });
+        if (same) return ForwardWay{true, {}, standard.latency};
     }
     if (!named) return std::nullopt;
     try {
