@@ -33,6 +33,7 @@ namespace {
 using topologies::Topology;
 
 constexpr std::int64_t kMostTrees = 64;
+constexpr int kMostOfAll = 2048;                // ranks; above, `auto` does not make everything
 constexpr std::int64_t kManyChunks = 64 << 10;  // greedy: sizes below are not cut
 
 // Steps up to which a candidate is fully followed by verification within a second or so.
@@ -104,12 +105,24 @@ private:
         }
         try {
             const ir::Algorithm plain = fixed_pattern(name, options);
+            require_few_steps(plain);
             ir::Algorithm made = with_relays(plain, routes_, options_.step_limit);
             if (made.step_count() != plain.step_count()) variant += variant.empty() ? "relayed" : ", relayed";
             add(name, variant, std::move(made));
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             list_.refusals.push_back({name, error.message()});
+        }
+    }
+
+    // Before anything is looked up for each step: templates of a thousand ranks stand for millions.
+    void require_few_steps(const ir::Algorithm& algorithm) const {
+        std::int64_t steps = 0;
+        ir::StepCursor cursor = algorithm.steps();
+        for (ir::Step step; cursor.next(step);) {
+            stop_point();
+            if (++steps > options_.step_limit)
+                throw input_error(fmt::format("more than the limit of {} steps", options_.step_limit));
         }
     }
 
@@ -483,6 +496,19 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
         for (const SynthesizerInfo& info : known) names += " " + info.name;
         throw input_error(fmt::format("unknown algorithm \"{}\"", options.algorithm.substr(0, 60)),
                           "--algorithm", "known: " + names);
+    }
+    if (all && collective.ranks > kMostOfAll && compose_serves(collective.kind)) {
+        // The others would look at millions of pairs of ranks, one after another, to be refused or to lose.
+        SynthesisOptions composed = options;
+        composed.algorithm = "compose";
+        CandidateList list = make_candidates(topology, collective, composed, made);
+        if (!list.candidates.empty()) {
+            list.refusals.push_back(
+                {"other synthesizers", fmt::format("above {} ranks, where compose serves, they are made only "
+                                                   "when chosen by name",
+                                                   kMostOfAll)});
+            return list;
+        }
     }
     std::vector<CandidateList> lists(known.size());
     const std::vector<std::vector<std::size_t>> parts = parts_of_work(known, all ? "" : options.algorithm);

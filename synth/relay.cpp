@@ -1,6 +1,7 @@
 #include <baton/synth/relay.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -156,11 +157,16 @@ ir::Algorithm with_relays(const ir::Algorithm& algorithm, const topologies::Rout
                           std::int64_t step_limit) {
     ir::Step step;
     bool needed = false;
-    for (ir::StepCursor cursor = algorithm.steps(); !needed && cursor.next(step);)
+    for (ir::StepCursor cursor = algorithm.steps(); !needed && cursor.next(step);) {
+        stop_point();
         needed = needs_relay(step, routes);
+    }
     if (!needed) return algorithm;
     Relayer relayer(algorithm, routes, step_limit);
-    for (ir::StepCursor cursor = algorithm.steps(); cursor.next(step);) relayer.add(step);
+    for (ir::StepCursor cursor = algorithm.steps(); cursor.next(step);) {
+        stop_point();
+        relayer.add(step);
+    }
     ir::Algorithm relayed = algorithm;
     // What is left is explicit: it speaks of ranks and holds for these alone.
     relayed.over_positions = false;

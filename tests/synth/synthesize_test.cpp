@@ -60,6 +60,10 @@ TEST_CASE("no simulated schedule beats the bound on any preset") {
         CAPTURE(named.name);
         for (const ir::CollectiveKind kind : ir::standard_kinds()) {
             CAPTURE(ir::to_string(kind));
+            // Larger presets take most of the time.
+            if (!test::full() && topology.rank_count() > 8 && kind != ir::CollectiveKind::all_gather &&
+                kind != ir::CollectiveKind::all_to_all)
+                continue;
             synth::SynthesisOptions options;
             options.sizes = {Bytes{4096}, Bytes{1 << 18}, Bytes{16 << 20}};
             if (test::full()) options.sizes = parse_sizes("1KiB..1GiB*4");
