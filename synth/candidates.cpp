@@ -418,6 +418,11 @@ private:
             if (error.kind() != ErrorKind::check_failed) throw;
             throw internal_error(fmt::format("{} gives a wrong result: {}", candidate.label(), error.what()));
         }
+        if (candidate.assurance == ir::Assurance::not_proven) {
+            list_.refusals.push_back(
+                {candidate.label(), fmt::format("{} steps are too many to verify", candidate.steps)});
+            return;
+        }
         candidate.algorithm = std::make_shared<const ir::Algorithm>(std::move(algorithm));
         list_.candidates.push_back(std::move(candidate));
     }

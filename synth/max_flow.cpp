@@ -1,6 +1,7 @@
 #include <baton/synth/max_flow.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
 #include <algorithm>
 
@@ -78,6 +79,7 @@ Amount MaxFlow<Amount>::run(int source, int sink, Amount limit) {
 
 template <class Amount>
 Amount MaxFlow<Amount>::move(int source, int sink, Amount limit) {
+    stop_point();
     Amount flow = 0;
     while (flow < limit && levels(source, sink)) {
         next_.assign(first_.size(), 0);

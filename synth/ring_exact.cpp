@@ -2,6 +2,7 @@
 // over subsets (Held and Karp 1962) bounds rate and latency; where its ring does as well with all hops at
 // once, it is the best. Else branch and bound follows the loads, with the dynamic program as its bound on the
 // rest.
+#include <baton/base/stop.hpp>
 #include <baton/synth/ring_network.hpp>
 
 #include <algorithm>
@@ -153,6 +154,7 @@ private:
 
     void extend(std::uint32_t set, double rate, std::int64_t latency) {
         if (++nodes_ > kNodeBudget) return;
+        if (nodes_ % 256 == 0) stop_point();
         const int a = path_.back();
         for (int b = set ? 1 : 0; b < (set ? n_ : 1); ++b) {
             const std::uint32_t bit = b ? 1U << (b - 1) : 0;

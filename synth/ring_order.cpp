@@ -1,6 +1,7 @@
 #include <baton/synth/ring_order.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/ring_network.hpp>
 
 #include <fmt/format.h>
@@ -53,6 +54,7 @@ void improve(const RingNetwork& network, std::uint64_t seed, std::vector<int>& o
     std::mt19937_64 random(seed);
     const std::int64_t budget = std::clamp<std::int64_t>(1'000'000 / n, 200, 8000);
     for (std::int64_t i = 0; i < budget; ++i) {
+        stop_point();
         const auto length =
             1 + static_cast<std::int64_t>(
                     random() % static_cast<std::uint64_t>(std::min<std::int64_t>(n - 1, i % 2 ? 3 : n / 2)));

@@ -1,6 +1,7 @@
 // Verification of an Algorithm by abstract execution: every place holds a set of contributions.
 #include <baton/base/error.hpp>
 #include <baton/base/quantities.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/verify.hpp>
 #include <baton/ir/verify/coverage.hpp>
 #include <baton/ir/verify/memory.hpp>
@@ -39,6 +40,7 @@ public:
         AlgorithmReport report;
         auto cursor = algorithm_.steps();
         for (Step step; cursor.next(step); ++report.steps) {
+            if (report.steps % 1024 == 0) stop_point();
             if (!block_.empty() && !step.par) finish_block();
             position_ = cursor.position();
             step_ = step;
