@@ -33,6 +33,7 @@ namespace {
 using topologies::Topology;
 
 constexpr std::int64_t kMostTrees = 64;
+constexpr int kFewRanks = 32;                   // forest: up to so many it is packed in more than one way
 constexpr int kMostOfAll = 2048;                // ranks; above, `auto` does not make everything
 constexpr std::int64_t kManyChunks = 64 << 10;  // greedy: sizes below are not cut
 
@@ -163,29 +164,48 @@ private:
         return rings_;
     }
 
-    // One tree per root (few steps, shallow) and as many as it takes (full rate).
+    // One tree per root (few steps, shallow) and as many as it takes (full rate). Trees with pinned routes
+    // are at times slower than their load on links says, by sharing: then trees with fewer ways are tried
+    // too.
     void packed_trees() {
-        std::int64_t before = 0;
         std::vector<TreeLimits> attempts;
         if (options_.trees > 0)
             attempts = {TreeLimits(options_.trees, true, options_.most_depth)};
         else
             attempts = {TreeLimits(1, false, options_.most_depth),
                         TreeLimits(kMostTrees, false, options_.most_depth)};
-        for (const TreeLimits& limits : attempts) {
-            try {
-                ForestAlgorithm made = forest(topology_, collective_, limits, options_.policy, options_.seed);
-                if (made.trees_per_root == before) continue;
-                before = made.trees_per_root;
-                std::string variant =
-                    fmt::format("{} tree{} per root, depth {}", before, before == 1 ? "" : "s", made.depth);
-                if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
-                add("forest", variant, std::move(made.algorithm), made.depth);
-            } catch (const Error& error) {
-                if (error.kind() != ErrorKind::input) throw;
-                list_.refusals.push_back({"forest", error.message()});
-                return;
+        std::set<std::string> labels;
+        bool pinned = false;
+        const auto attempt = [&](TreeLimits limits) {
+            // Routes over relays of a group are none of the machine's.
+            if (!collective_.groups.empty()) limits.ways = TreeWays::default_routes;
+            std::int64_t trees = 0;
+            int depth = 0;
+            double loss = 0;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                ForestAlgorithm made = forest(machine, collective, limits, options_.policy, options_.seed);
+                trees = std::max(trees, made.trees_per_root);
+                depth = std::max(depth, made.depth);
+                loss = std::max(loss, made.loss);
+                return std::move(made.algorithm);
+            });
+            pinned = !all.vias.empty();
+            std::string variant =
+                fmt::format("{} tree{} per root, depth {}", trees, trees == 1 ? "" : "s", depth);
+            if (loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", loss * 100);
+            if (labels.insert(variant).second) add("forest", variant, std::move(all), depth);
+        };
+        try {
+            for (const TreeLimits& limits : attempts) attempt(limits);
+            for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
+                if (!pinned || collective_.ranks > kFewRanks) break;
+                TreeLimits limits = attempts.back();
+                limits.ways = ways;
+                attempt(limits);
             }
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"forest", error.message()});
         }
     }
 

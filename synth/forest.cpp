@@ -48,6 +48,7 @@ public:
         options_.most_per_root = limits.most_trees;
         options_.exact_count = limits.exactly;
         options_.most_depth = limits.most_depth;
+        tree_ways_ = limits.ways;
         rooted_ = ir::has_root(collective.kind);
         for (int rank = 0; rank < collective.ranks; ++rank) {
             if (!rooted_ || rank == collective.root) roots_.push_back(rank);
@@ -104,7 +105,7 @@ private:
     }
     // On the links themselves, switches removed.
     std::optional<Forest> on_links(bool turned, double least) {
-        if (policy_ != topologies::RoutePolicy::spread) return std::nullopt;
+        if (policy_ != topologies::RoutePolicy::spread || tree_ways_ != TreeWays::links) return std::nullopt;
         const topologies::Routes routes(topology_, policy_, seed_);
         try {
             const auto pack = [&](const ForestOptions& options) {
@@ -130,6 +131,7 @@ private:
     // Offers the forest that uses other ways than the default routes too.
     template <class Keep>
     void detoured(RankGraph& graph, bool turned, const Keep& keep_better) {
+        if (tree_ways_ == TreeWays::default_routes) return;
         const std::size_t before = graph.edges().size();
         graph.add_detours(topology_, policy_, seed_, kMostDivided);
         if (graph.edges().size() == before) return;
@@ -216,6 +218,7 @@ private:
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;
+    TreeWays tree_ways_ = TreeWays::links;
     WayNumbers numbers_;
 };
 

@@ -5,11 +5,16 @@
 #include <baton/synth/tree_packing.hpp>
 #include <baton/topologies/topology.hpp>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
 
 namespace baton::synth {
+
+/// Where trees are packed: on the links themselves with switches removed, or on pairs of ranks alone, with
+/// other ways than the default routes where these fall short, or without.
+enum class TreeWays : std::uint8_t { links, detours, default_routes };
 
 /// What the trees may look like.
 struct TreeLimits {
@@ -19,6 +24,7 @@ struct TreeLimits {
     std::int64_t most_trees;
     bool exactly;
     int most_depth;  ///< hops of the deepest tree, 0: no bound; throughput gives way to it
+    TreeWays ways = TreeWays::links;
 };
 
 /// A forest as an Algorithm, and how good it is on its rates.

@@ -25,7 +25,7 @@ struct Held {
 };
 
 // Parents of every rank, for one value.
-struct TreeWays {
+struct LiftedWays {
     std::vector<int> in, out;  // -1: none
 };
 
@@ -54,9 +54,9 @@ public:
         }
         settle();
         LiftedForests made;
-        if (complete_ > 1) made.in = forest(&TreeWays::in);
+        if (complete_ > 1) made.in = forest(&LiftedWays::in);
         if (c_.kind == Kind::broadcast || c_.kind == Kind::all_gather || c_.kind == Kind::all_reduce)
-            made.out = forest(&TreeWays::out);
+            made.out = forest(&LiftedWays::out);
         return made;
     }
 
@@ -83,7 +83,7 @@ private:
         }
         written_.push_back({step.dst_rank, key(step.dst_buffer, step.dst_index + i), made});
         if (!step.crosses()) return;
-        TreeWays& ways = ways_[at(source.value)];
+        LiftedWays& ways = ways_[at(source.value)];
         if (source.inputs < complete_) {
             int& parent = ways.in[at(step.src_rank)];
             if (parent >= 0)
@@ -102,7 +102,7 @@ private:
     }
 
     // Trees of all values, those of a root side by side; every root must have as many.
-    Forest forest(std::vector<int> TreeWays::*side) const {
+    Forest forest(std::vector<int> LiftedWays::*side) const {
         std::map<int, std::vector<PackedTree>> of_root;
         for (std::size_t value = 0; value < ways_.size(); ++value) {
             const std::int64_t weight = c_.weights.empty() ? 1 : c_.weights[value % at(c_.chunks)];
@@ -158,7 +158,7 @@ private:
     const ir::Algorithm& algorithm_;
     const ir::Collective& c_;
     int complete_ = 1;
-    std::vector<TreeWays> ways_;  // per value
+    std::vector<LiftedWays> ways_;  // per value
     std::vector<std::unordered_map<std::int64_t, Held>> held_;
     std::vector<Write> written_;
 };
