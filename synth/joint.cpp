@@ -24,7 +24,6 @@ namespace {
 constexpr std::int64_t kFewTrees = 64;
 constexpr std::int64_t kManyTrees = 1 << 16;
 constexpr double kLoss = 5e-4;
-constexpr double kWorthDetours = 0.004;
 
 // A tree with a whole share, its hops from the root on; of an in-tree they run towards the root.
 struct PlannedTree {
@@ -294,48 +293,62 @@ std::optional<Plan> by_symmetry(const topologies::Topology& topology, const ir::
     return planned(*forests[1], *forests[0]);
 }
 
-// Trees found by the linear program: on default routes, and where those do not reach the target on detours.
-JointTrees searched(RankGraph& graph, const topologies::Topology& topology, topologies::RoutePolicy policy,
-                    std::uint64_t seed, const std::optional<JointOptimum>& optimum) {
-    const auto search = [&](int most_depth) {
-        std::vector<TreeEdge> edges;
-        std::vector<double> capacities = graph.capacities();
-        std::vector<int> users(capacities.size(), 0);
-        for (const auto& uses : graph.uses()) {
-            for (const topologies::LinkShare& use : uses) ++users[at(use.link)];
+// The pairs that trees may use. A route past the node of another rank is two edges in a row.
+std::vector<std::size_t> single_edges(const RankGraph& graph, const topologies::Topology& topology) {
+    std::vector<std::size_t> list;
+    std::vector<char> rank_node(topology.nodes.size(), 0);
+    for (int rank = 0; rank < graph.ranks(); ++rank) rank_node[at(topology.rank_nodes[at(rank)])] = 1;
+    for (std::size_t e = 0; e < graph.edges().size(); ++e) {
+        const int end = topology.rank_nodes[at(graph.edges()[e].to)];
+        const auto& uses = graph.uses()[e];
+        const bool past = std::any_of(uses.begin(), uses.end(), [&](const topologies::LinkShare& use) {
+            if (at(use.link) >= topology.links.size()) return false;
+            const int head = topology.links[at(use.link)].to;
+            return head != end && rank_node[at(head)] != 0;
+        });
+        if (!past) list.push_back(e);
+    }
+    return list;
+}
+
+// One search of trees on the graph as it is. What several pairs draw on is divided evenly, by weights, as far
+// as the target allows.
+JointTrees search_trees(const RankGraph& graph, const topologies::Topology& topology,
+                        const std::optional<JointOptimum>& optimum) {
+    const std::vector<std::size_t> chosen = single_edges(graph, topology);
+    std::vector<double> capacities = graph.capacities();
+    std::vector<int> users(capacities.size(), 0);
+    for (const std::size_t e : chosen) {
+        for (const topologies::LinkShare& use : graph.uses()[e]) ++users[at(use.link)];
+    }
+    std::vector<TreeEdge> edges;
+    JointTreeOptions options;
+    options.first_share = static_cast<int>(capacities.size());
+    for (const std::size_t e : chosen) {
+        edges.push_back({graph.edges()[e].from, graph.edges()[e].to, graph.uses()[e]});
+        const auto& uses = graph.uses()[e];
+        if (std::none_of(uses.begin(), uses.end(), [&](const auto& use) { return users[at(use.link)] > 1; }))
+            continue;
+        edges.back().uses.push_back({static_cast<int>(capacities.size()), 1.0});
+        capacities.push_back(graph.edges()[e].rate);
+    }
+    if (optimum) {
+        options.target = optimum->rate;
+        options.prices = optimum->prices;
+    }
+    JointTrees trees = joint_trees(graph.ranks(), edges, capacities, options);
+    for (std::vector<WeightedTree>* list : {&trees.in, &trees.out}) {
+        for (WeightedTree& tree : *list) {
+            for (int& e : tree.edges) e = static_cast<int>(chosen[at(e)]);
         }
-        JointTreeOptions options;
-        options.first_share = static_cast<int>(capacities.size());
-        for (std::size_t e = 0; e < graph.edges().size(); ++e) {
-            edges.push_back({graph.edges()[e].from, graph.edges()[e].to, graph.uses()[e]});
-            const auto& uses = graph.uses()[e];
-            if (std::none_of(uses.begin(), uses.end(),
-                             [&](const auto& use) { return users[at(use.link)] > 1; }))
-                continue;
-            edges.back().uses.push_back({static_cast<int>(capacities.size()), 1.0});
-            capacities.push_back(graph.edges()[e].rate);
-        }
-        if (optimum) {
-            options.target = optimum->rate;
-            options.prices = optimum->prices;
-        }
-        options.most_depth = most_depth;
-        return joint_trees(graph.ranks(), edges, capacities, options);
-    };
-    JointTrees trees = search(0);
-    if (!optimum || trees.rate >= optimum->rate * (1 - kWorthDetours)) return trees;
-    const std::size_t before = graph.edges().size();
-    graph.add_detours(topology, policy, seed, kMostJointPairs);
-    if (graph.edges().size() == before) return trees;
-    graph.share(std::vector<double>(graph.edges().size(), 1));
-    JointTrees other = search(0);
-    return other.rate > trees.rate * (1 + kWorthDetours) ? other : trees;
+    }
+    return trees;
 }
 
 }  // namespace
 
 JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective& collective,
-                     topologies::RoutePolicy policy, std::uint64_t seed) {
+                     topologies::RoutePolicy policy, std::uint64_t seed, JointWays ways) {
     if (collective.kind != ir::CollectiveKind::all_reduce)
         throw input_error(
             fmt::format("joint is made for all_reduce, not for {}", ir::to_string(collective.kind)));
@@ -351,18 +364,22 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
                                       graph.edges().size(), kMostJointPairs));
     const std::optional<JointOptimum> optimum = end_point_optimum(topology, collective);
     std::optional<Plan> plan;
-    if (optimum) plan = by_symmetry(topology, collective, policy, seed, optimum->rate);
+    if (optimum && ways == JointWays::usual)
+        plan = by_symmetry(topology, collective, policy, seed, optimum->rate);
     JointAlgorithm made;
     const JointTrees none;
+    if (ways == JointWays::detours) {
+        graph.add_detours(topology, policy, seed, kMostJointPairs);
+        graph.share(std::vector<double>(graph.edges().size(), 1));
+    }
     if (!plan) {
-        const JointTrees trees = searched(graph, topology, policy, seed, optimum);
+        const JointTrees trees = search_trees(graph, topology, optimum);
         if (trees.rate <= 0) throw input_error("no trees were found within the work limit");
         plan = Rounding(graph, trees).best();
-        made.optimum = trees.rate;
     }
     const std::vector<Piece> pieces = overlay(*plan);
     made.rate = Rounding(graph, none).rate(*plan);
-    made.optimum = optimum ? optimum->rate : std::max(made.optimum, made.rate);
+    made.optimum = std::max(optimum ? optimum->rate : 0.0, made.rate);
     made.trees = static_cast<std::int64_t>(pieces.size());
     int in = 0, out = 0, last = -1;
     for (const Piece& piece : pieces) {

@@ -15,19 +15,27 @@ inline constexpr std::size_t kMostJointPairs = 6000;
 
 struct JointAlgorithm {
     ir::Algorithm algorithm;
-    double optimum = 0;      ///< bytes per second by the linear program, on pairs of ranks with a route
-    double rate = 0;         ///< the same of the trees: after rounding to whole trees
+    double optimum = 0;      ///< bytes per second of the best trees on any route, where known; else `rate`
+    double rate = 0;         ///< of these trees on their routes
     std::int64_t trees = 0;  ///< pairs of an in-tree and an out-tree with a share of their own
     int roots = 0;
     int depth = 0;  ///< hops of the deepest in-tree plus those of the deepest out-tree
 };
 
-/// The optimum of `joint_optimum` over the default routes between ranks, scaled to whole trees (as few as
-/// come within 0.1%, else shares of 2^-16), both forests packed, and every piece reduced up its in-tree and
-/// sent down its out-tree; pieces do not wait for each other, so both phases run at once. all_reduce over one
-/// group of all ranks. Throws an input error with the reason when the case is not served.
+/// Which routes trees may take between two ranks.
+enum class JointWays : std::uint8_t {
+    usual,   ///< the default routes
+    detours  ///< others too, pinned, each a lane of its own
+};
+
+/// All-reduce along in-trees and out-trees with common roots that together come near the optimum of
+/// `end_point_optimum`, shallow and evenly spread over lanes (`joint_trees`). Where equal shares of all ranks
+/// reach the optimum on a machine that looks the same from every rank, they are those of `symmetric_forest`.
+/// Shares are whole numbers, as few as lose less than 0.05%. Every piece is reduced up its in-tree and sent
+/// down its out-tree; pieces do not wait for each other, so both phases run at once. One group of all ranks.
+/// Throws an input error with the reason when the case is not served.
 JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective& collective,
-                     topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
-                     std::uint64_t seed = 0);
+                     topologies::RoutePolicy policy = topologies::RoutePolicy::spread, std::uint64_t seed = 0,
+                     JointWays ways = JointWays::usual);
 
 }  // namespace baton::synth

@@ -12,6 +12,11 @@ namespace {
 
 constexpr double kProfit = 1e-7;  // that makes a tree worth a column
 
+struct Stretch {
+    double factor, expected;  // expected: share of the rate that is reached at run time
+};
+constexpr Stretch kStretches[] = {{1, 1}, {1.1, 0.99}, {1.25, 0.98}, {1.5, 0.95}, {2, 0.92}, {1e6, 0.85}};
+
 // The cheapest tree of bounded depth that is easily found.
 class TreeSearch {
 public:
@@ -242,45 +247,46 @@ public:
                 std::min(shallowest, std::max(search_[0].eccentricity(v), search_[1].eccentricity(v)));
         if (shallowest >= ranks_) return {};
         struct Reached {
-            double stretch;
+            Stretch stretch;
             int depth;
             double rate;
         };
         std::vector<Reached> reached;
-        double before = 0;  // rate under the shares before
-        for (const double stretch : kStretches) {
-            goal_ = options_.target / scale_;
-            this->stretch(stretch);
-            solve();
+        double before = 0, best = 0;  // rate under the shares before; the best to be expected
+        for (const Stretch& shares : kStretches) {
+            const double target = options_.target / scale_;
+            if (target > 0 && best >= target * shares.expected) break;
+            goal_ = target;
+            stretch(shares.factor);
             std::vector<double> rates;
             for (int depth = shallowest;; depth = std::min(deepest(), depth + std::max(1, depth / 4))) {
                 limit(depth);
                 converge(depth);
-                reached.push_back({stretch, depth, rate_});
+                reached.push_back({shares, depth, rate_});
                 rates.push_back(rate_);
+                best = std::max(best, rate_ * shares.expected);
                 // Deeper trees twice without gain: there is nothing more to be had.
                 const bool idle = rates.size() > 2 && rate_ < rates[rates.size() - 3] * (1 + kWorthDepth);
                 if (enough() || idle || depth >= deepest() || work() > options_.work) break;
             }
-            if (options_.first_share < 0 || (enough() && goal_ >= options_.target / scale_) ||
-                work() > options_.work || rate_ < before * (1 + options_.tolerance))
+            if (options_.first_share < 0 || (enough() && goal_ >= target) || work() > options_.work ||
+                rate_ < before * (1 + options_.tolerance))
                 break;
             before = rate_;
         }
-        double best = 0;
-        for (const Reached& point : reached) best = std::max(best, point.rate);
         if (best <= 0) return {};
         for (const Reached& point : reached) {
-            if (point.rate < best * (1 - (enough() ? options_.tolerance : kWorthDepth))) continue;
-            this->stretch(point.stretch);
-            return result(point.depth);
+            if (point.rate * point.stretch.expected < best * (1 - options_.tolerance)) continue;
+            stretch(point.stretch.factor);
+            JointTrees trees = result(point.depth);
+            trees.stretch = point.stretch.factor;
+            return trees;
         }
         return {};
     }
 
 private:
     static constexpr double kWorthDepth = 0.004;
-    static constexpr double kStretches[] = {1, 1.1, 1.25, 1.5, 2, 1e6};
     struct Column {
         bool out;
         WeightedTree tree;

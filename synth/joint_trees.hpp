@@ -26,6 +26,7 @@ struct JointTrees {
     std::vector<WeightedTree> in, out;  ///< rates of both sum to the same at every root
     double rate = 0;                    ///< bytes of the buffer per second, all trees together
     int most_depth = 0;                 ///< bound on the hops of every tree under which they were found
+    double stretch = 1;                 ///< how many times their even shares edges may carry
     int rounds = 0, columns = 0;        ///< of the linear program
 };
 
