@@ -10,6 +10,7 @@
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/greedy.hpp>
+#include <baton/synth/in_network.hpp>
 #include <baton/synth/joint.hpp>
 #include <baton/synth/mcf.hpp>
 #include <baton/synth/relay.hpp>
@@ -61,6 +62,8 @@ public:
             packed_trees();
         else if (name == "joint")
             joint_trees();
+        else if (name == "in_network")
+            switch_steps();
         else if (name == "shortest_paths")
             shortest_path_trees();
         else if (name == "bfb")
@@ -239,6 +242,25 @@ private:
                 list_.refusals.push_back({"joint", error.message()});
                 return;
             }
+        }
+    }
+
+    // Not among others: no backend runs switch steps, so the winner could not be lowered.
+    void switch_steps() {
+        try {
+            if (options_.algorithm == "auto")
+                throw input_error("switch steps are not lowered to any backend; ask for it by name");
+            std::string variant;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                InNetworkAlgorithm made = in_network(machine, collective, options_.policy, options_.seed);
+                variant = fmt::format("{} domain{} of {} ranks", made.domains, made.domains == 1 ? "" : "s",
+                                      made.per_domain);
+                return std::move(made.algorithm);
+            });
+            add("in_network", variant, std::move(all));
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({"in_network", error.message()});
         }
     }
 
@@ -497,6 +519,8 @@ std::vector<SynthesizerInfo> synthesizers() {
     list.push_back(
         {"joint",
          "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
+    list.push_back(
+        {"in_network", "all_reduce by switches that reduce and multicast; only when asked for by name"});
     list.push_back(
         {"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"});
     list.push_back(
