@@ -1,5 +1,6 @@
 #include <baton/synth/joint_trees.hpp>
 
+#include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/synth/linear_program.hpp>
 
@@ -9,6 +10,8 @@
 
 namespace baton::synth {
 namespace {
+
+constexpr std::int64_t kMostProgramWork = 250'000'000;  // of all solves, some seconds
 
 constexpr double kProfit = 1e-7;  // that makes a tree worth a column
 
@@ -339,7 +342,9 @@ private:
     }
 
     void solve() {
-        const LinearSolution solution = lp_.solve();
+        const LinearSolution solution = lp_.solve(std::max<std::int64_t>(1, kMostProgramWork - lp_.work()));
+        if (solution.status == LinearSolution::Status::stopped)
+            throw input_error("the linear program over trees takes more work than is allowed");
         if (solution.status != LinearSolution::Status::optimal) return;
         values_ = solution.values;
         duals_ = solution.duals;
