@@ -3,7 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/parallel.hpp>
 #include <baton/synth/candidates.hpp>
-#include <baton/synth/contender.hpp>
+#include <baton/synth/portfolio_contender.hpp>
 #include <baton/synth/synthesize.hpp>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include <baton/synth/contender.hpp>
+#include <baton/synth/portfolio_contender.hpp>
 
 #include <baton/base/index.hpp>
 #include <baton/synth/participants.hpp>
