@@ -171,8 +171,8 @@ JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work) {
     return JointProgram(graph, most_work).solve();
 }
 
-std::optional<JointOptimum> fabric_optimum(const topologies::Topology& topology,
-                                           const ir::Collective& collective) {
+std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
+                                              const ir::Collective& collective) {
     constexpr int kMostRanks = 64;
     constexpr std::size_t kMostArcs = 400;
     constexpr std::int64_t kQuickWork = 200'000'000;  // some seconds
@@ -191,24 +191,18 @@ std::optional<JointOptimum> fabric_optimum(const topologies::Topology& topology,
         graph.arcs.push_back({arc.from, arc.to, {{static_cast<int>(a), 1.0}}});
         graph.capacity.push_back(static_cast<double>(arc.capacity) * static_cast<double>(capacities.scale));
     }
+    std::optional<JointOptimum> optimum;
     try {
-        return joint_optimum(graph, kQuickWork);
+        optimum = joint_optimum(graph, kQuickWork);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
         return std::nullopt;  // took too long
     }
-}
-
-std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
-                                              const ir::Collective& collective) {
-    std::optional<JointOptimum> optimum = fabric_optimum(topology, collective);
-    if (!optimum) return std::nullopt;
-    const CapacityGraph capacities = capacity_graph(topology, member_nodes(topology, collective));
+    // Prices of arcs become prices of what the arcs stand for.
     std::vector<double> prices(topology.links.size() + topology.limits.size(), 0);
     for (std::size_t a = 0; a < capacities.arcs.size(); ++a) {
         const CapacityArc& arc = capacities.arcs[a];
-        const std::size_t resource = arc.link >= 0 ? at(arc.link) : topology.links.size() + at(arc.limit);
-        prices[resource] += optimum->prices[a];
+        prices[arc.link >= 0 ? at(arc.link) : topology.links.size() + at(arc.limit)] += optimum->prices[a];
     }
     optimum->prices = std::move(prices);
     return optimum;

@@ -47,14 +47,10 @@ struct JointOptimum {
 JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work = 1'500'000'000);
 
 /// The same over everything the fabric can carry: the optimum over all tree schedules on end points, under
-/// every routing, joint limits as in `capacity_graph`; nodes that multicast or reduce only pass on. Arcs and
-/// resources are the arcs of `capacity_graph`. Nothing for other kinds than all_reduce, for several
-/// groups, and above 64 ranks, 400 arcs or a few seconds' work
-/// (counted, not timed).
-std::optional<JointOptimum> fabric_optimum(const topologies::Topology& topology,
-                                           const ir::Collective& collective);
-
-/// Its rate, with `prices` of the links of the topology, then of its limits.
+/// every routing, joint limits as in `capacity_graph`; nodes that multicast or reduce only pass on. Arcs are
+/// those of `capacity_graph`, `prices` stand per link of the topology, then per limit. Nothing for other
+/// kinds than all_reduce, for several groups, and above 64 ranks, 400 arcs or a few seconds' work (counted,
+/// not timed).
 std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
                                               const ir::Collective& collective);
 
