@@ -46,6 +46,18 @@ ir::VerifyOptions verification() {
     return options;
 }
 
+// "1 chunk", "6 chunks".
+std::string counted(std::int64_t number, const char* what) {
+    return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+// What tree families tell of a candidate; `loss`: time on links above what the best cut allows.
+std::string trees_in_words(std::int64_t per_root, int depth, double loss = 0) {
+    std::string words = fmt::format("{} per root, depth {}", counted(per_root, "tree"), depth);
+    if (loss >= 5e-5) words += fmt::format(", cut +{:.2f}%", loss * 100);
+    return words;
+}
+
 // Makes the candidates of some synthesizers, one after another. Makers share nothing but their input, so
 // that several may run at once.
 class Maker {
@@ -56,32 +68,45 @@ public:
           options_(options),
           routes_(topology, options.policy, options.seed) {}
 
+    // A synthesizer that is no pattern: what it is called, and what makes its candidates.
+    struct Family {
+        SynthesizerInfo info;
+        void (Maker::*make)();
+    };
+    static const std::vector<Family>& families();
+
+    /// What a synthesizer has to offer. That it does not serve the case is a refusal, beside what it has.
     CandidateList make(const std::string& name) {
         list_ = {};
-        if (name == "forest")
-            packed_trees();
-        else if (name == "joint")
-            joint_trees();
-        else if (name == "in_network")
-            switch_steps();
-        else if (name == "shortest_paths")
-            shortest_path_trees();
-        else if (name == "bfb")
-            breadth_first_layers();
-        else if (name == "rerouted")
-            rerouted_trees();
-        else if (name == "repaired")
-            repaired_schedule();
-        else if (name == "mcf")
-            flows();
-        else if (name == "greedy")
-            greedy_matching(options_.algorithm == "auto");
-        else if (name == "compose")
-            compositions();
-        else if (name == "exact")
-            exact_points(options_.algorithm == "auto");
-        else
-            pattern(name);
+        const std::vector<Family>& known = families();
+        const auto family = std::find_if(known.begin(), known.end(),
+                                         [&](const Family& one) { return one.info.name == name; });
+        try {
+            if (family != known.end())
+                (this->*family->make)();
+            else
+                pattern(name);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            list_.refusals.push_back({name, error.message()});
+        }
+        return std::move(list_);
+    }
+
+    /// The given schedule on the machine as it is now. Throws an input error when it does not fit.
+    CandidateList repaired_schedule() {
+        list_ = {};
+        const ir::Collective& old = options_.repair->collective;
+        if (old.kind != collective_.kind || old.root != collective_.root ||
+            old.groups != collective_.groups || old.ranks != collective_.ranks)
+            throw input_error(fmt::format("the schedule to repair is {}, not {}", ir::describe(old),
+                                          ir::describe(collective_)),
+                              "--repair");
+        Repaired made = repair(topology_, *options_.repair, options_.policy, options_.seed);
+        std::string variant = fmt::format("{} branch{} moved, {} had lost their link, depth {}", made.moved,
+                                          made.moved == 1 ? "" : "es", made.replaced, made.depth);
+        if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
+        add("repaired", variant, std::move(made.algorithm), made.depth);
         return std::move(list_);
     }
 
@@ -89,39 +114,25 @@ public:
     CandidateList made_so_far() { return std::move(list_); }
 
 private:
+    bool among_others() const { return options_.algorithm == "auto"; }
+
     void pattern(const std::string& name) {
         PatternOptions options;
         options.collective = collective_;
         options.hosts = topology_.rank_hosts();
         options.hosts.resize(static_cast<std::size_t>(collective_.ranks));
         std::string why, variant;
-        if (name == "ring" || name == "multi_ring") {
-            try {
-                variant = line_up(name, options);
-            } catch (const Error& error) {
-                if (error.kind() != ErrorKind::input) throw;
-                list_.refusals.push_back({name, error.message()});
-                return;
-            }
-        }
-        if (!serves(name, options, &why)) {
-            list_.refusals.push_back({name, why});
-            return;
-        }
-        try {
-            const ir::Algorithm plain = fixed_pattern(name, options);
-            require_few_steps(plain);
-            ir::Algorithm made = with_relays(plain, routes_, options_.step_limit);
-            if (made.step_count() != plain.step_count()) variant += variant.empty() ? "relayed" : ", relayed";
-            add(name, variant, std::move(made));
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({name, error.message()});
-        }
+        if (name == "ring" || name == "multi_ring") variant = line_up(name, options);
+        if (!serves(name, options, &why)) throw input_error(why);
+        const ir::Algorithm plain = fixed_pattern(name, options);
+        const std::int64_t steps = few_steps(plain);
+        ir::Algorithm made = with_relays(plain, routes_, options_.step_limit);
+        if (made.step_count() != steps) variant += variant.empty() ? "relayed" : ", relayed";
+        add(name, variant, std::move(made));
     }
 
-    // Before anything is looked up for each step: templates of a thousand ranks stand for millions.
-    void require_few_steps(const ir::Algorithm& algorithm) const {
+    // Counts steps before anything is looked up for each: templates of a thousand ranks stand for millions.
+    std::int64_t few_steps(const ir::Algorithm& algorithm) const {
         std::int64_t steps = 0;
         ir::StepCursor cursor = algorithm.steps();
         for (ir::Step step; cursor.next(step);) {
@@ -129,6 +140,7 @@ private:
             if (++steps > options_.step_limit)
                 throw input_error(fmt::format("more than the limit of {} steps", options_.step_limit));
         }
+        return steps;
     }
 
     /// Gives rings the orders that the topology likes best; says how many there are where several run.
@@ -194,22 +206,15 @@ private:
                 return std::move(made.algorithm);
             });
             pinned = !all.vias.empty();
-            std::string variant =
-                fmt::format("{} tree{} per root, depth {}", trees, trees == 1 ? "" : "s", depth);
-            if (loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", loss * 100);
+            const std::string variant = trees_in_words(trees, depth, loss);
             if (labels.insert(variant).second) add("forest", variant, std::move(all), depth);
         };
-        try {
-            for (const TreeLimits& limits : attempts) attempt(limits);
-            for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
-                if (!pinned || collective_.ranks > kFewRanks) break;
-                TreeLimits limits = attempts.back();
-                limits.ways = ways;
-                attempt(limits);
-            }
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"forest", error.message()});
+        for (const TreeLimits& limits : attempts) attempt(limits);
+        for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
+            if (!pinned || collective_.ranks > kFewRanks) break;
+            TreeLimits limits = attempts.back();
+            limits.ways = ways;
+            attempt(limits);
         }
     }
 
@@ -224,104 +229,73 @@ private:
         double loss = 0;
         for (const JointWays ways : {JointWays::usual, JointWays::detours}) {
             if (ways == JointWays::detours && loss < kWorthDetours) return;
-            try {
-                std::string variant;
-                int depth = 0;
-                ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                    JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed, ways);
-                    loss = std::max(loss, made.optimum / made.rate - 1);
-                    variant =
-                        fmt::format("{} tree pairs from {} roots, depth {}, optimum of trees +{:.2f}%",
-                                    made.trees, made.roots, made.depth, 100 * (made.optimum / made.rate - 1));
-                    depth = std::max(depth, made.depth);
-                    return std::move(made.algorithm);
-                });
-                add("joint", variant, std::move(all), depth);
-            } catch (const Error& error) {
-                if (error.kind() != ErrorKind::input) throw;
-                list_.refusals.push_back({"joint", error.message()});
-                return;
-            }
+            std::string variant;
+            int depth = 0;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed, ways);
+                loss = std::max(loss, made.optimum / made.rate - 1);
+                variant =
+                    fmt::format("{} tree pairs from {} roots, depth {}, optimum of trees +{:.2f}%",
+                                made.trees, made.roots, made.depth, 100 * (made.optimum / made.rate - 1));
+                depth = std::max(depth, made.depth);
+                return std::move(made.algorithm);
+            });
+            add("joint", variant, std::move(all), depth);
         }
     }
 
     // Not among others: no backend runs switch steps, so the winner could not be lowered.
     void switch_steps() {
-        try {
-            if (options_.algorithm == "auto")
-                throw input_error("switch steps are not lowered to any backend; ask for it by name");
-            std::string variant;
-            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                InNetworkAlgorithm made = in_network(machine, collective, options_.policy, options_.seed);
-                variant = fmt::format("{} domain{} of {} ranks", made.domains, made.domains == 1 ? "" : "s",
-                                      made.per_domain);
-                return std::move(made.algorithm);
-            });
-            add("in_network", variant, std::move(all));
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"in_network", error.message()});
-        }
+        if (among_others())
+            throw input_error("switch steps are not lowered to any backend; ask for it by name");
+        std::string variant;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            InNetworkAlgorithm made = in_network(machine, collective, options_.policy, options_.seed);
+            variant = fmt::format("{} of {} ranks", counted(made.domains, "domain"), made.per_domain);
+            return std::move(made.algorithm);
+        });
+        add("in_network", variant, std::move(all));
     }
 
     void flows() {
-        try {
-            for (FlowAlgorithm& made : mcf(topology_, collective_, options_.policy, options_.seed)) {
-                std::string variant =
-                    fmt::format("{} chunk{} a shard, {} hop{}", made.chunks, made.chunks == 1 ? "" : "s",
-                                made.hops, made.hops == 1 ? "" : "s");
-                if (made.loss >= 5e-5) variant += fmt::format(", {:.2f}% off its flow", 100 * made.loss);
-                add("mcf", variant, std::move(made.algorithm));
-            }
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"mcf", error.message()});
+        for (FlowAlgorithm& made : mcf(topology_, collective_, options_.policy, options_.seed)) {
+            std::string variant =
+                fmt::format("{} a shard, {}", counted(made.chunks, "chunk"), counted(made.hops, "hop"));
+            if (made.loss >= 5e-5) variant += fmt::format(", {:.2f}% off its flow", 100 * made.loss);
+            add("mcf", variant, std::move(made.algorithm));
         }
     }
 
     // All points of the frontier; among others only where that takes about a second.
-    void exact_points(bool among_others) {
+    void exact_points() {
         ExactOptions search;
-        if (among_others) {
+        if (among_others()) {
             search.most_ranks = 8;
             search.rounded = false;
             search.effort = 2'000'000;
             search.most_chunks = 2;
             search.more_steps = 0;
         }
-        try {
-            for (ExactPoint& point : exact_frontier(topology_, collective_, search).points) {
-                add("exact",
-                    fmt::format("{} chunk{}, {} step{}, {} rounds{}", point.chunks,
-                                point.chunks == 1 ? "" : "s", point.steps, point.steps == 1 ? "" : "s",
-                                point.rounds, point.optimal ? ", optimal" : ""),
-                    std::move(point.algorithm));
-            }
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"exact", error.message()});
+        for (ExactPoint& point : exact_frontier(topology_, collective_, search).points) {
+            add("exact",
+                fmt::format("{}, {}, {} rounds{}", counted(point.chunks, "chunk"),
+                            counted(point.steps, "step"), point.rounds, point.optimal ? ", optimal" : ""),
+                std::move(point.algorithm));
         }
     }
 
     void breadth_first_layers() {
-        try {
-            std::string variant;
-            int depth = 0;
-            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                BreadthFirstAlgorithm made =
-                    breadth_first(machine, collective, options_.policy, options_.seed);
-                if (made.depth <= 1 && options_.algorithm == "auto")
-                    throw input_error("every rank reaches every other in one step: see all_pairs and direct");
-                variant = fmt::format("{} tree{} per root, depth {}", made.trees_per_root,
-                                      made.trees_per_root == 1 ? "" : "s", made.depth);
-                depth = std::max(depth, made.depth);
-                return std::move(made.algorithm);
-            });
-            add("bfb", variant, std::move(all), depth);
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"bfb", error.message()});
-        }
+        std::string variant;
+        int depth = 0;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            BreadthFirstAlgorithm made = breadth_first(machine, collective, options_.policy, options_.seed);
+            if (made.depth <= 1 && among_others())
+                throw input_error("every rank reaches every other in one step: see all_pairs and direct");
+            variant = trees_in_words(made.trees_per_root, made.depth);
+            depth = std::max(depth, made.depth);
+            return std::move(made.algorithm);
+        });
+        add("bfb", variant, std::move(all), depth);
     }
 
     void compositions() {
@@ -330,122 +304,83 @@ private:
         compose_options.take = [&](Composition&& made) {
             add("compose", made.words, with_relays(made.algorithm, routes_, options_.step_limit));
         };
-        try {
-            compose(topology_, collective_, compose_options);
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"compose", error.message()});
-        }
+        compose(topology_, collective_, compose_options);
     }
 
     // Groups are searched once; the last result of a group stands beside all further ones of the others.
     void rerouted_trees() {
-        try {
-            std::vector<std::vector<ReroutedAlgorithm>> found;
-            for (std::size_t number = 0, most = 1; number < most; ++number) {
-                double loss = 0;
-                int depth = 0;
-                std::int64_t trees = 0;
-                std::size_t group = 0;
-                ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                    if (group == found.size())
-                        found.push_back(rerouted(machine, collective, options_.policy, options_.seed));
-                    const std::vector<ReroutedAlgorithm>& made = found[group++];
-                    most = std::max(most, made.size());
-                    const ReroutedAlgorithm& own = made[std::min(number, made.size() - 1)];
-                    depth = std::max(depth, own.depth);
-                    trees = std::max(trees, own.trees_per_root);
-                    loss = std::max(loss, own.loss);
-                    return own.algorithm;
-                });
-                std::string variant =
-                    fmt::format("{} tree{} per root, depth {}", trees, trees == 1 ? "" : "s", depth);
-                if (loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", loss * 100);
-                add("rerouted", variant, std::move(all), depth);
-            }
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"rerouted", error.message()});
+        std::vector<std::vector<ReroutedAlgorithm>> found;
+        for (std::size_t number = 0, most = 1; number < most; ++number) {
+            double loss = 0;
+            int depth = 0;
+            std::int64_t trees = 0;
+            std::size_t group = 0;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                if (group == found.size())
+                    found.push_back(rerouted(machine, collective, options_.policy, options_.seed));
+                const std::vector<ReroutedAlgorithm>& made = found[group++];
+                most = std::max(most, made.size());
+                const ReroutedAlgorithm& own = made[std::min(number, made.size() - 1)];
+                depth = std::max(depth, own.depth);
+                trees = std::max(trees, own.trees_per_root);
+                loss = std::max(loss, own.loss);
+                return own.algorithm;
+            });
+            add("rerouted", trees_in_words(trees, depth, loss), std::move(all), depth);
         }
-    }
-
-    void repaired_schedule() {
-        const ir::Collective& old = options_.repair->collective;
-        if (old.kind != collective_.kind || old.root != collective_.root ||
-            old.groups != collective_.groups || old.ranks != collective_.ranks)
-            throw input_error(fmt::format("the schedule to repair is {}, not {}", ir::describe(old),
-                                          ir::describe(collective_)),
-                              "--repair");
-        Repaired made = repair(topology_, *options_.repair, options_.policy, options_.seed);
-        std::string variant = fmt::format("{} branch{} moved, {} had lost their link, depth {}", made.moved,
-                                          made.moved == 1 ? "" : "es", made.replaced, made.depth);
-        if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
-        add("repaired", variant, std::move(made.algorithm), made.depth);
     }
 
     void shortest_path_trees() {
         for (const std::int64_t per_root : {1, 4}) {
-            try {
-                int depth = 0;
-                ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                    ShortestPathAlgorithm made =
-                        shortest_paths(machine, collective, per_root, options_.policy, options_.seed);
-                    depth = std::max(depth, made.depth);
-                    return std::move(made.algorithm);
-                });
-                add("shortest_paths",
-                    fmt::format("{} tree{} per root, depth {}", per_root, per_root == 1 ? "" : "s", depth),
-                    std::move(all), depth);
-                // Where all ways are single hops, more trees are the same tree.
-                if (depth <= 1) return;
-            } catch (const Error& error) {
-                if (error.kind() != ErrorKind::input) throw;
-                list_.refusals.push_back({"shortest_paths", error.message()});
-                return;
-            }
+            int depth = 0;
+            ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+                ShortestPathAlgorithm made =
+                    shortest_paths(machine, collective, per_root, options_.policy, options_.seed);
+                depth = std::max(depth, made.depth);
+                return std::move(made.algorithm);
+            });
+            add("shortest_paths", trees_in_words(per_root, depth), std::move(all), depth);
+            // Where all ways are single hops, more trees are the same tree.
+            if (depth <= 1) return;
         }
     }
 
     // For the smallest, the middle and the largest size. Among others only where that takes about a second,
     // and for the largest of several sizes not at all: trees and flows are at the bound there.
-    void greedy_matching(bool among_others) {
+    void greedy_matching() {
         GreedyOptions search;
         search.seed = options_.greedy_seed;
         search.policy = options_.policy;
         search.policy_seed = options_.seed;
         search.step_limit = options_.step_limit;
-        if (among_others) search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
-        if (among_others) search.work = 250'000, search.wanted_steps = 10'000;
         std::vector<Bytes> sizes = {options_.sizes.front(), options_.sizes[options_.sizes.size() / 2],
                                     options_.sizes.back()};
-        if (among_others && options_.sizes.size() > 2) sizes.pop_back();
+        if (among_others()) {
+            search.step_limit = std::min<std::int64_t>(search.step_limit, 100'000);
+            search.work = 250'000;
+            search.wanted_steps = 10'000;
+            if (options_.sizes.size() > 2) sizes.pop_back();
+        }
         sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        try {
-            for (const Bytes size : sizes) {
-                search.size = size;
-                search.tiles = 1;
-                search.most_chunks = size.count < kManyChunks ? 1 : 32;
-                greedy_plan(search, "");
-                if (size.count < kManyChunks * 16) continue;
-                // In tiles: chosen by load; and planned as if all were short, which keeps ways short too.
-                search.tiles = 64;
-                greedy_plan(search, " in tiles");
-                search.size = {kManyChunks / 4};
-                search.most_chunks = 1;
-                search.tiles = 1 << 20;
-                greedy_plan(search, " by load");
-            }
-        } catch (const Error& error) {
-            if (error.kind() != ErrorKind::input) throw;
-            list_.refusals.push_back({"greedy", error.message()});
+        for (const Bytes size : sizes) {
+            search.size = size;
+            search.tiles = 1;
+            search.most_chunks = size.count < kManyChunks ? 1 : 32;
+            greedy_plan(search, "");
+            if (size.count < kManyChunks * 16) continue;
+            // In tiles: chosen by load; and planned as if all were short, which keeps ways short too.
+            search.tiles = 64;
+            greedy_plan(search, " in tiles");
+            search.size = {kManyChunks / 4};
+            search.most_chunks = 1;
+            search.tiles = 1 << 20;
+            greedy_plan(search, " by load");
         }
     }
 
     void greedy_plan(const GreedyOptions& search, const char* how) {
         GreedyAlgorithm made = greedy(topology_, collective_, search);
-        const std::int64_t chunks = made.chunks;
-        add("greedy",
-            fmt::format("{} chunk{}, for {}{}", chunks, chunks == 1 ? "" : "s", to_string(search.size), how),
+        add("greedy", fmt::format("{}, for {}{}", counted(made.chunks, "chunk"), to_string(search.size), how),
             std::move(made.algorithm));
     }
 
@@ -485,6 +420,36 @@ private:
     std::vector<std::vector<Ring>> rings_;  // [group]
 };
 
+const std::vector<Maker::Family>& Maker::families() {
+    static const std::vector<Family> list = {
+        {{"forest", "spanning trees packed so that every link is at work: best rate on any topology"},
+         &Maker::packed_trees},
+        {{"joint",
+          "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"},
+         &Maker::joint_trees},
+        {{"in_network", "all_reduce by switches that reduce and multicast; only when asked for by name"},
+         &Maker::switch_steps},
+        {{"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"},
+         &Maker::breadth_first_layers},
+        {{"rerouted", "trees of least latency whose branches move off busy links: quick and shallow"},
+         &Maker::rerouted_trees},
+        {{"shortest_paths",
+          "balanced trees of least latency; relays where ranks have no route; any collective"},
+         &Maker::shortest_path_trees},
+        {{"mcf",
+          "all_to_all, scatter, gather by multicommodity flow: best rate on any topology, through relays"},
+         &Maker::flows},
+        {{"greedy",
+          "chunk by chunk to whoever lacks it as links come free; any collective, thousands of ranks"},
+         &Maker::greedy_matching},
+        {{"compose", "a schedule inside each host and one along every rail: up to thousands of ranks"},
+         &Maker::compositions},
+        {{"exact",
+          "fewest rounds in fewest steps, found or ruled out by a solver: small machines with direct links"},
+         &Maker::exact_points}};
+    return list;
+}
+
 // Synthesizers (by index in `known`) that one maker does one after another, in the order in which they are
 // begun: cheap ones first, so that a short time still gives a good answer. Those that share work stand
 // together: rings are searched once, and plain patterns know each other's routes. `only`: one synthesizer, ""
@@ -514,30 +479,7 @@ std::vector<std::vector<std::size_t>> parts_of_work(const std::vector<Synthesize
 std::vector<SynthesizerInfo> synthesizers() {
     std::vector<SynthesizerInfo> list;
     for (const PatternInfo& pattern : fixed_patterns()) list.push_back({pattern.name, pattern.summary});
-    list.push_back(
-        {"forest", "spanning trees packed so that every link is at work: best rate on any topology"});
-    list.push_back(
-        {"joint",
-         "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"});
-    list.push_back(
-        {"in_network", "all_reduce by switches that reduce and multicast; only when asked for by name"});
-    list.push_back(
-        {"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"});
-    list.push_back(
-        {"rerouted", "trees of least latency whose branches move off busy links: quick and shallow"});
-    list.push_back({"shortest_paths",
-                    "balanced trees of least latency; relays where ranks have no route; any collective"});
-    list.push_back({"mcf",
-                    "all_to_all, scatter, gather by multicommodity flow: best rate on any topology, through "
-                    "relays"});
-    list.push_back({"greedy",
-                    "chunk by chunk to whoever lacks it as links come free; any collective, thousands of "
-                    "ranks"});
-    list.push_back(
-        {"compose", "a schedule inside each host and one along every rail: up to thousands of ranks"});
-    list.push_back({"exact",
-                    "fewest rounds in fewest steps, found or ruled out by a solver: small machines with "
-                    "direct links"});
+    for (const Maker::Family& family : Maker::families()) list.push_back(family.info);
     return list;
 }
 
@@ -554,7 +496,7 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
         throw input_error(fmt::format("unknown algorithm \"{}\"", options.algorithm.substr(0, 60)),
                           "--algorithm", "known: " + names);
     }
-    if (all && collective.ranks > kMostOfAll && compose_serves(collective.kind)) {
+    if (all && !options.repair && collective.ranks > kMostOfAll && compose_serves(collective.kind)) {
         // The others would look at millions of pairs of ranks, one after another, to be refused or to lose.
         SynthesisOptions composed = options;
         composed.algorithm = "compose";
@@ -584,7 +526,7 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
             try {
                 tell(known[i].name);
                 stop_point();
-                lists[i] = maker.make(known[i].name);
+                lists[i] = options.repair ? maker.repaired_schedule() : maker.make(known[i].name);
                 if (made) std::for_each(lists[i].candidates.begin(), lists[i].candidates.end(), made);
             } catch (const Stopped&) {
                 lists[i] = maker.made_so_far();

@@ -108,7 +108,7 @@ public:
     }
 
 private:
-    // Which candidates are simulated at all: those of few steps first, until `screening_limit` is used up.
+    // Which candidates are simulated at all: those of few steps first, until half of `effort` is used up.
     std::vector<char> admitted() const {
         std::vector<std::size_t> order(result_.candidates.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
