@@ -6,16 +6,12 @@
 #include <algorithm>
 
 namespace baton::synth {
-namespace {
-
-std::int32_t checked_index(std::int64_t index, std::int64_t chunks) {
+std::int32_t place_number(std::int64_t index, std::int64_t chunks) {
     if (index < 0 || index + chunks > (std::int64_t{1} << 31))
-        throw input_error(fmt::format("place {} of a pattern is outside 0..2^31-1", index), {},
+        throw input_error(fmt::format("place {} of a schedule is outside 0..2^31-1", index), {},
                           "take fewer ranks or chunks");
     return static_cast<std::int32_t>(index);
 }
-
-}  // namespace
 
 void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const PlaceMap& place,
            std::vector<ir::Step>& steps, const EmbedOptions& options) {
@@ -50,8 +46,8 @@ void embed(const ir::Algorithm& part, const std::vector<int>& ranks, const Place
             step.dst_rank = ranks[static_cast<std::size_t>(whole.dst_rank)];
             step.src_buffer = source.buffer;
             step.dst_buffer = destination.buffer;
-            step.src_index = checked_index(source.index, run);
-            step.dst_index = checked_index(destination.index, run);
+            step.src_index = place_number(source.index, run);
+            step.dst_index = place_number(destination.index, run);
             step.chunks = static_cast<std::int32_t>(run);
             step.par = whole.in_par && block_open;
             if (options.channel >= 0) step.channel = static_cast<std::int16_t>(options.channel);

@@ -9,6 +9,9 @@
 
 namespace baton::synth {
 
+/// The number of a place as steps hold it, the first of `chunks`. Throws an input error outside of 0..2^31-1.
+std::int32_t place_number(std::int64_t index, std::int64_t chunks);
+
 /// Where a place of an embedded algorithm stands; the `run - 1` places after it follow it there.
 struct Placed {
     ir::Buffer buffer = ir::Buffer::output;

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/embed.hpp>
 
 #include <fmt/format.h>
 
@@ -10,13 +11,6 @@
 
 namespace baton::synth {
 namespace {
-
-std::int32_t place_number(std::int64_t index, std::int64_t chunks) {
-    if (index < 0 || index + chunks > (std::int64_t{1} << 31))
-        throw input_error(fmt::format("place {} of a schedule is outside 0..2^31-1", index), {},
-                          "take fewer ranks or chunks");
-    return static_cast<std::int32_t>(index);
-}
 
 // Places that a chunk in scratch takes, as the chunk that was written there says.
 class ScratchShapes {
