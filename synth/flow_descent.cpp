@@ -12,14 +12,6 @@ constexpr int kPowers[] = {8, 16, 32, 64, 128};
 constexpr double kCloseEnough = 1e-3;
 constexpr std::size_t kMostUnits = std::size_t{16} << 20;
 
-double power_of(double base, int exponent) {
-    double result = 1;
-    for (; exponent > 0; exponent /= 2, base *= base) {
-        if (exponent % 2 == 1) result *= base;
-    }
-    return result;
-}
-
 class Descent {
 public:
     Descent(const FlowNetwork& network, bool keep_units, ConcurrentFlow& flow)
@@ -38,7 +30,7 @@ public:
             const double most = time_of(mix.load);
             if (most <= flow_.bound * (1 + kCloseEnough)) break;
             for (std::size_t r = 0; r < lengths.size(); ++r)
-                lengths[r] = power_of(mix.load[r] * seconds_[r] / most, power - 1) * seconds_[r];
+                lengths[r] = whole_power(mix.load[r] * seconds_[r] / most, power - 1) * seconds_[r];
             blend(mix, even(lengths), power);
         }
         const double time = time_of(mix.load);
@@ -69,9 +61,7 @@ private:
             for (std::size_t a = 0; a < sum.size(); ++a) sum[a] += units[a];
         }
         made.load.assign(network_.resources.size(), 0);
-        for (std::size_t a = 0; a < sum.size(); ++a) {
-            for (const int r : network_.arcs[a].resources) made.load[at(r)] += sum[a];
-        }
+        network_.add_load(sum, made.load);
         double need = 0, offer = 0;
         for (std::size_t r = 0; r < lengths.size(); ++r) {
             need += made.load[r] * lengths[r];
@@ -96,8 +86,8 @@ private:
         const auto sum_at = [&](double share) {
             double sum = 0;
             for (std::size_t r = 0; r < mix.load.size(); ++r)
-                sum += power_of(((1 - share) * mix.load[r] + share * other.load[r]) * seconds_[r] * scale,
-                                power);
+                sum += whole_power(((1 - share) * mix.load[r] + share * other.load[r]) * seconds_[r] * scale,
+                                   power);
             return sum;
         };
         double low = 0, high = 1;

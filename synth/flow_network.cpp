@@ -205,6 +205,19 @@ std::int64_t FlowNetwork::pairs() const {
     return sum;
 }
 
+void FlowNetwork::add_load(const std::vector<double>& units, std::vector<double>& load) const {
+    for (std::size_t a = 0; a < units.size(); ++a) {
+        for (const int r : arcs[a].resources) load[at(r)] += units[a];
+    }
+}
+
+double FlowNetwork::busiest(const std::vector<double>& load) const {
+    double time = 0;
+    for (std::size_t r = 0; r < load.size(); ++r)
+        time = std::max(time, load[r] / static_cast<double>(resources[r].capacity));
+    return time;
+}
+
 FlowNetwork flow_network(const Topology& topology, const ir::Collective& collective) {
     check_kind(collective);
     const std::vector<char> member = member_nodes(topology, collective);

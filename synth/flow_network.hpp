@@ -45,7 +45,20 @@ struct FlowNetwork {
     bool turned = false;
 
     std::int64_t pairs() const;
+    /// Adds what units on each arc load each resource with, and the seconds per byte of a unit that the
+    /// busiest resource takes for its load.
+    void add_load(const std::vector<double>& units, std::vector<double>& load) const;
+    double busiest(const std::vector<double>& load) const;
 };
+
+/// A power by squaring: the same bits everywhere.
+inline double whole_power(double base, int exponent) {
+    double result = 1;
+    for (; exponent > 0; exponent /= 2, base *= base) {
+        if (exponent % 2 == 1) result *= base;
+    }
+    return result;
+}
 
 /// Every node is one vertex; the rules of forwarding are left out, so that what is proved holds under every
 /// routing. Limits are resources over all of their links, wherever these lie. Demands of all_to_all (a source

@@ -12,14 +12,6 @@ namespace {
 
 constexpr double kDust = 1e-7;  // units of a flow that are rounding errors
 
-double to_the_power(double base, int exponent) {
-    double result = 1;
-    for (; exponent > 0; exponent /= 2, base *= base) {
-        if (exponent % 2 == 1) result *= base;
-    }
-    return result;
-}
-
 // What all resources carry, and what one more chunk on each would cost.
 class ChunkLoads {
 public:
@@ -70,11 +62,11 @@ public:
 
 private:
     double powered(std::size_t r) const {
-        return to_the_power(std::max(0.0, load_[r]) * step_[r] * scale_, power_);
+        return whole_power(std::max(0.0, load_[r]) * step_[r] * scale_, power_);
     }
     void update(std::size_t r) {
         const double now = std::max(0.0, load_[r]) * step_[r] * scale_;
-        price_[r] = to_the_power(now + step_[r] * scale_, power_) - to_the_power(now, power_);
+        price_[r] = whole_power(now + step_[r] * scale_, power_) - whole_power(now, power_);
     }
 
     std::vector<double> load_, step_, price_;  // load_ in chunks, step_: seconds per byte of one chunk

@@ -208,15 +208,10 @@ private:
 
     // Of the busiest resource: classes may hold more than what is truly alike.
     double time_of_mixture() const {
-        std::vector<double> units(network_.arcs.size(), 0), load(class_.size(), 0);
+        std::vector<double> units(network_.arcs.size(), 0), load(network_.resources.size(), 0);
         for (const FlowDemand& demand : network_.demands) add_mixture(demand, units);
-        for (std::size_t a = 0; a < units.size(); ++a) {
-            for (const int r : network_.arcs[a].resources) load[at(r)] += units[a];
-        }
-        double time = 0;
-        for (std::size_t r = 0; r < load.size(); ++r)
-            time = std::max(time, load[r] / static_cast<double>(network_.resources[r].capacity));
-        return time;
+        network_.add_load(units, load);
+        return network_.busiest(load);
     }
 
     // Adds the even flow under these lengths to the mixture; returns the bound that they prove.

@@ -81,20 +81,6 @@ private:
     std::vector<std::vector<std::pair<int, double>>> load_;  // [resource]: terms
 };
 
-// Units on the busiest resource over its capacity.
-double time_of(const FlowNetwork& network, const std::vector<std::vector<double>>& units) {
-    std::vector<double> load(network.resources.size(), 0);
-    for (const std::vector<double>& of_source : units) {
-        for (std::size_t a = 0; a < of_source.size(); ++a) {
-            for (const int r : network.arcs[a].resources) load[at(r)] += of_source[a];
-        }
-    }
-    double time = 0;
-    for (std::size_t r = 0; r < load.size(); ++r)
-        time = std::max(time, load[r] / static_cast<double>(network.resources[r].capacity));
-    return time;
-}
-
 void check_reach(const FlowNetwork& network) {
     const std::vector<std::int64_t> lengths(network.arcs.size(), 1);
     for (const FlowDemand& demand : network.demands) {
@@ -120,7 +106,9 @@ ConcurrentFlow concurrent_flow(const FlowNetwork& network, const FlowLimits& lim
     }
     ConcurrentFlow full;
     if (!SourceFlowProgram(network).solve(full)) return flow;
-    full.seconds_per_byte = time_of(network, full.units);
+    std::vector<double> load(network.resources.size(), 0);
+    for (const std::vector<double>& of_source : full.units) network.add_load(of_source, load);
+    full.seconds_per_byte = network.busiest(load);
     full.optimal = full.seconds_per_byte <= full.bound * (1 + kFlowsAgree);
     if (!limits.keep_units) full.units.clear();
     return full;
