@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/rank_graph.hpp>
 
 #include <fmt/format.h>
 
@@ -44,9 +45,6 @@ std::vector<std::vector<int>> near_ranks(const Topology& topology, int ranks) {
     return near;
 }
 
-using Span = std::pair<std::int64_t, int>;  // latency, hops
-Span span_of(const topologies::Route& route) { return {route.latency.picoseconds, route.hops}; }
-
 }  // namespace
 
 std::int64_t greedy_duration(Bytes bytes, double seconds_per_byte, std::int64_t most) {
@@ -84,42 +82,23 @@ void GreedyNetwork::add_edges(const Topology& topology, topologies::RoutePolicy 
     if (pairs > kMostPairs)
         throw input_error(
             fmt::format("{} pairs of ranks are more than the {} that greedy looks at", pairs, kMostPairs));
-    std::map<std::pair<int, int>, Span> to_host, from_host;
-    const auto keep_least = [](auto& least, std::pair<int, int> key, Span span) {
-        const auto [place, fresh] = least.emplace(key, span);
-        if (!fresh) place->second = std::min(place->second, span);
-    };
+    NearestPairs nearest(hosts_);
     for (int a = 0; a < ranks_; ++a) {
         for (const int b : near[at(a)]) {
-            if (hosts_[at(a)] == hosts_[at(b)]) continue;
-            const topologies::Route& route = routes.between(a, b);
-            if (!route.reachable) continue;
-            keep_least(to_host, {a, hosts_[at(b)]}, span_of(route));
-            keep_least(from_host, {b, hosts_[at(a)]}, span_of(route));
+            if (hosts_[at(a)] != hosts_[at(b)]) nearest.learn(a, b, routes.between(a, b));
         }
     }
-    std::vector<std::vector<int>> limits_of(topology.links.size());
-    for (std::size_t l = 0; l < topology.limits.size(); ++l) {
-        for (const int link : topology.limits[l].links)
-            limits_of[at(link)].push_back(static_cast<int>(topology.links.size() + l));
-    }
-    std::map<int, double> shares;
+    const std::vector<std::vector<int>> limits_of = limits_of_links(topology);
+    const std::vector<double> capacity = resource_capacities(topology);
     const auto add = [&](int a, int b) {
         const topologies::Route& route = routes.between(a, b);
-        shares.clear();
-        for (const topologies::LinkShare& use : route.links) {
-            shares[use.link] += use.share;
-            for (const int limit : limits_of[at(use.link)]) shares[limit] += use.share;
-        }
         GreedyEdge edge{
             a, b, route.latency, 0, hosts_[at(a)] != hosts_[at(b)], static_cast<std::int32_t>(uses_.size()),
             0};
-        for (const auto& [resource, share] : shares) {
-            const double rate = at(resource) < topology.links.size()
-                                    ? topology.links[at(resource)].capacity().value()
-                                    : topology.limits[at(resource) - topology.links.size()].bandwidth.value();
-            uses_.push_back({resource, share / rate});
-            edge.seconds_per_byte = std::max(edge.seconds_per_byte, share / rate);
+        for (const auto& [resource, share] : resource_uses(route, limits_of)) {
+            const double seconds = share / capacity[at(resource)];
+            uses_.push_back({resource, seconds});
+            edge.seconds_per_byte = std::max(edge.seconds_per_byte, seconds);
         }
         edge.uses = static_cast<std::int32_t>(uses_.size()) - edge.first_use;
         edges_.push_back(edge);
@@ -129,12 +108,10 @@ void GreedyNetwork::add_edges(const Topology& topology, topologies::RoutePolicy 
         for (const int b : near[at(a)]) {
             const topologies::Route& route = routes.between(a, b);
             if (!route.reachable) continue;
-            const bool between = hosts_[at(a)] != hosts_[at(b)];
-            if (between && span_of(route) != to_host[{a, hosts_[at(b)]}] &&
-                span_of(route) != from_host[{b, hosts_[at(a)]}])
-                left.emplace_back(a, b);
-            else
+            if (nearest.near(a, b, route))
                 add(a, b);
+            else
+                left.emplace_back(a, b);
         }
     }
     if (static_cast<std::size_t>(ranks_) * edges_.size() > kMostRelaxed) return;

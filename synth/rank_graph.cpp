@@ -18,15 +18,10 @@ using topologies::Topology;
 
 constexpr int kMostRanks = 2048;
 
-// Least (latency, hops) of the routes from each rank to each other host, and to each rank from each other
-// host.
-using Length = std::pair<std::int64_t, int>;
+}  // namespace
 
-Length length_of(const topologies::Route& route) { return {route.latency.picoseconds, route.hops}; }
-
-// What a unit of rate on the route takes of each resource.
-std::vector<topologies::LinkShare> uses_of(const topologies::Route& route,
-                                           const std::vector<std::vector<int>>& limits_of) {
+std::vector<topologies::LinkShare> resource_uses(const topologies::Route& route,
+                                                 const std::vector<std::vector<int>>& limits_of) {
     std::map<int, double> shares;
     for (const topologies::LinkShare& use : route.links) {
         shares[use.link] += use.share;
@@ -37,7 +32,31 @@ std::vector<topologies::LinkShare> uses_of(const topologies::Route& route,
     return uses;
 }
 
-}  // namespace
+std::vector<double> resource_capacities(const Topology& topology) {
+    std::vector<double> capacities;
+    for (const topologies::Link& link : topology.links) capacities.push_back(link.capacity().value());
+    for (const topologies::Limit& limit : topology.limits) capacities.push_back(limit.bandwidth.value());
+    return capacities;
+}
+
+NearestPairs::Length NearestPairs::length_of(const topologies::Route& route) {
+    return {route.latency.picoseconds, route.hops};
+}
+
+void NearestPairs::learn(int from, int to, const topologies::Route& route) {
+    if (hosts_[at(from)] == hosts_[at(to)] || !route.reachable) return;
+    const auto keep_least = [&](std::map<std::pair<int, int>, Length>& least, std::pair<int, int> key) {
+        const auto [place, fresh] = least.emplace(key, length_of(route));
+        if (!fresh) place->second = std::min(place->second, length_of(route));
+    };
+    keep_least(to_host_, {from, hosts_[at(to)]});
+    keep_least(from_host_, {to, hosts_[at(from)]});
+}
+
+bool NearestPairs::near(int from, int to, const topologies::Route& route) const {
+    return hosts_[at(from)] == hosts_[at(to)] || length_of(route) == to_host_.at({from, hosts_[at(to)]}) ||
+           length_of(route) == from_host_.at({to, hosts_[at(from)]});
+}
 
 std::vector<std::vector<int>> limits_of_links(const Topology& topology) {
     std::vector<std::vector<int>> limits_of(topology.links.size());
@@ -55,34 +74,21 @@ RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolic
                                       ranks, kMostRanks));
     const Routes routes(topology, policy, seed);
     const std::vector<int> hosts = topology.rank_hosts();
-    std::map<std::pair<int, int>, Length> to_host, from_host;
-    const auto keep_least = [](std::map<std::pair<int, int>, Length>& least, std::pair<int, int> key,
-                               Length length) {
-        const auto [place, fresh] = least.emplace(key, length);
-        if (!fresh) place->second = std::min(place->second, length);
-    };
+    NearestPairs pairs(hosts);
     for (int a = 0; a < ranks; ++a) {
         for (int b = 0; b < ranks; ++b) {
-            if (hosts[at(a)] == hosts[at(b)]) continue;
-            const topologies::Route& route = routes.between(a, b);
-            if (!route.reachable) continue;
-            keep_least(to_host, {a, hosts[at(b)]}, length_of(route));
-            keep_least(from_host, {b, hosts[at(a)]}, length_of(route));
+            if (hosts[at(a)] != hosts[at(b)]) pairs.learn(a, b, routes.between(a, b));
         }
     }
     const std::vector<std::vector<int>> limits_of = limits_of_links(topology);
-    for (const topologies::Link& link : topology.links) capacity_.push_back(link.capacity().value());
-    for (const topologies::Limit& limit : topology.limits) capacity_.push_back(limit.bandwidth.value());
+    capacity_ = resource_capacities(topology);
     for (int a = 0; a < ranks; ++a) {
         for (int b = 0; b < ranks; ++b) {
             if (a == b) continue;
             const topologies::Route& route = routes.between(a, b);
-            if (!route.reachable) continue;
-            if (hosts[at(a)] != hosts[at(b)] && length_of(route) != to_host[{a, hosts[at(b)]}] &&
-                length_of(route) != from_host[{b, hosts[at(a)]}])
-                continue;
+            if (!route.reachable || !pairs.near(a, b, route)) continue;
             edges_.push_back({a, b, 0, route.latency});
-            uses_.push_back(uses_of(route, limits_of));
+            uses_.push_back(resource_uses(route, limits_of));
         }
     }
     share(std::vector<double>(edges_.size(), 1));
@@ -173,7 +179,7 @@ void RankGraph::add_detours(const Topology& topology, topologies::RoutePolicy po
                 const int number = numbers[b]++;
                 ways_[{a, b, number}] = path;
                 edges_.push_back({a, b, 0, route.latency, number});
-                uses_.push_back(uses_of(route, limits_of));
+                uses_.push_back(resource_uses(route, limits_of));
             }
         }
     }
@@ -239,6 +245,10 @@ bool RankGraph::connected() const {
         if (queue.size() < at(ranks_)) return false;
     }
     return true;
+}
+
+void RankGraph::require_connected() const {
+    if (!connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
 }
 
 std::vector<RankEdge> RankGraph::turned() const {

@@ -24,10 +24,33 @@ struct RankEdge {
 /// limit l.
 std::vector<std::vector<int>> limits_of_links(const topologies::Topology& topology);
 
+/// Bytes per second of each resource.
+std::vector<double> resource_capacities(const topologies::Topology& topology);
+
+/// What a unit of rate on a route takes of each resource, by number; `limits_of` from `limits_of_links`.
+std::vector<topologies::LinkShare> resource_uses(const topologies::Route& route,
+                                                 const std::vector<std::vector<int>>& limits_of);
+
+/// Which pairs of ranks on different hosts are looked at: those whose route is as short, by latency, then
+/// hops, as any from the sender to the receiver's host, or as any to the receiver from the sender's host (on
+/// rails, the ranks of one rail). All routes are learned first.
+class NearestPairs {
+public:
+    explicit NearestPairs(const std::vector<int>& hosts) : hosts_(hosts) {}
+    void learn(int from, int to, const topologies::Route& route);
+    /// True for all pairs within a host.
+    bool near(int from, int to, const topologies::Route& route) const;
+
+private:
+    using Length = std::pair<std::int64_t, int>;
+    static Length length_of(const topologies::Route& route);
+
+    const std::vector<int>& hosts_;  // per rank
+    std::map<std::pair<int, int>, Length> to_host_, from_host_;
+};
+
 /// Pairs of ranks with rates that all links and joint limits can carry at once. Links shared by several pairs
-/// (ports of switches, NICs, trunks) are divided max-min fairly by weight. Which pairs: all within a host;
-/// between hosts those with the least latency from a rank to the other host or to a rank from the other host
-/// (on rails, the ranks of one rail).
+/// (ports of switches, NICs, trunks) are divided max-min fairly by weight. Which pairs: see `NearestPairs`.
 class RankGraph {
 public:
     /// Routes of the first `ranks` ranks. Throws an input error when a limit of 2048 ranks is exceeded.
@@ -52,6 +75,8 @@ public:
     const std::map<std::tuple<int, int, int>, std::string>& ways() const { return ways_; }
     /// True when every rank reaches every other over these edges.
     bool connected() const;
+    /// Throws an input error when they do not.
+    void require_connected() const;
     /// All edges turned round.
     std::vector<RankEdge> turned() const;
 
