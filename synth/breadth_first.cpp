@@ -2,7 +2,9 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/forest.hpp>
 #include <baton/synth/max_flow.hpp>
+#include <baton/synth/tree_count.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -57,23 +59,6 @@ struct LayerShares {
     std::vector<std::vector<std::int64_t>> counts;  // [root of the layer][allowed edge]
 };
 
-// The least time in which capacities floor(time * rate) hold `trees` trees of every root of `side`.
-double least_time(double from, const std::vector<double>& rates, std::int64_t demand) {
-    const auto held = [&](double time) {
-        std::int64_t sum = 0;
-        for (const double rate : rates) sum += static_cast<std::int64_t>(time * rate + 1e-9);
-        return sum;
-    };
-    double time =
-        std::max(from, static_cast<double>(demand) / std::accumulate(rates.begin(), rates.end(), 0.0));
-    while (held(time) < demand) {  // on to the next time at which an edge holds one tree more
-        double next = INFINITY;
-        for (const double rate : rates) next = std::min(next, (std::floor(time * rate + 1e-9) + 1) / rate);
-        time = next;
-    }
-    return time;
-}
-
 LayerShares share(const Layer& layer, const std::vector<double>& rates, std::int64_t trees) {
     const int roots = static_cast<int>(layer.roots.size()), count = static_cast<int>(layer.edges.size());
     MaxFlow<std::int64_t> flow(roots + count + 2);
@@ -86,10 +71,10 @@ LayerShares share(const Layer& layer, const std::vector<double>& rates, std::int
     }
     for (int e = 0; e < count; ++e) gates.push_back(flow.add(roots + e, sink, 0));
     LayerShares shares;
-    shares.seconds = least_time(0, rates, trees * roots);
+    shares.seconds = least_scale(rates, trees * roots, 0);
     while (true) {
         for (int e = 0; e < count; ++e)
-            flow.set_capacity(gates[at(e)], static_cast<std::int64_t>(shares.seconds * rates[at(e)] + 1e-9));
+            flow.set_capacity(gates[at(e)], whole_trees(rates[at(e)], shares.seconds));
         if (flow.run(source, sink, trees * roots) == trees * roots) break;
         // The cut: roots on the source side can only use edges on the source side, whose gates are full.
         std::vector<double> full;
@@ -98,7 +83,7 @@ LayerShares share(const Layer& layer, const std::vector<double>& rates, std::int
         for (int e = 0; e < count; ++e) {
             if (flow.source_side(roots + e)) full.push_back(rates[at(e)]);
         }
-        const double raised = least_time(shares.seconds, full, demand);
+        const double raised = least_scale(full, demand, shares.seconds);
         if (!(raised > shares.seconds))
             throw internal_error("a violated cut of a layer asks for no more time");
         shares.seconds = raised;
@@ -239,17 +224,12 @@ BreadthFirstForest breadth_first_forest(int ranks, const std::vector<RankEdge>& 
 BreadthFirstAlgorithm breadth_first(const topologies::Topology& topology, const ir::Collective& collective,
                                     topologies::RoutePolicy policy, std::uint64_t seed) {
     const Kind kind = collective.kind;
-    const bool in = kind == Kind::reduce || kind == Kind::reduce_scatter || kind == Kind::all_reduce;
-    const bool out = kind == Kind::broadcast || kind == Kind::all_gather || kind == Kind::all_reduce;
-    if (!in && !out)
+    if (!forest_serves(kind))
         throw input_error(fmt::format("breadth-first layers are not made for {}", ir::to_string(kind)));
     if (!collective.groups.empty()) throw input_error("bfb serves one group of all ranks only");
     const RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-    std::vector<int> roots;
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        if (!ir::has_root(kind) || rank == collective.root) roots.push_back(rank);
-    }
+    graph.require_connected();
+    const auto& [roots, in, out] = tree_phases(collective);
     BreadthFirstForest inward, outward;
     if (in) inward = breadth_first_forest(graph.ranks(), graph.turned(), roots);
     if (out) outward = breadth_first_forest(graph.ranks(), graph.edges(), roots);

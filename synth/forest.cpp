@@ -50,9 +50,7 @@ public:
         options_.most_depth = limits.most_depth;
         tree_ways_ = limits.ways;
         rooted_ = ir::has_root(collective.kind);
-        for (int rank = 0; rank < collective.ranks; ++rank) {
-            if (!rooted_ || rank == collective.root) roots_.push_back(rank);
-        }
+        roots_ = tree_phases(collective).roots;
     }
 
     /// Routes of numbered ways, over all forests made so far.
@@ -60,9 +58,9 @@ public:
     Forest make(bool turned) {
         std::optional<double> known;  // the optimum is found once: it takes many maximum flows
         if (auto symmetric = by_symmetry(turned, known)) return *std::move(symmetric);
-        const double least = known ? *known : optimum(turned);
+        const double least = known ? *known : phase_optimum(topology_, collective_, turned);
         RankGraph graph(topology_, collective_.ranks, policy_, seed_);
-        if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
+        graph.require_connected();
         const std::vector<RankEdge> even = turned ? graph.turned() : graph.edges();
         std::optional<Forest> links;
         if (rooted_ || even.size() > kMostDivided) links = on_links(turned, least);
@@ -96,13 +94,6 @@ public:
     }
 
 private:
-    // Seconds per byte of every root that cuts allow.
-    double optimum(bool turned) const {
-        ir::Collective phase = collective_;
-        phase.kind = rooted_ ? (turned ? Kind::reduce : Kind::broadcast)
-                             : (turned ? Kind::reduce_scatter : Kind::all_gather);
-        return tree_optimum(topology_, phase).seconds_per_byte.value();
-    }
     // On the links themselves, switches removed.
     std::optional<Forest> on_links(bool turned, double least) {
         if (policy_ != topologies::RoutePolicy::spread || tree_ways_ != TreeWays::links) return std::nullopt;
@@ -207,7 +198,7 @@ private:
                                     : options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         const topologies::Routes routes(topology_, policy_, seed_);
-        least = optimum(turned);
+        least = phase_optimum(topology_, collective_, turned);
         return symmetric_forest(topology_, routes, collective_.ranks, *least, options);
     }
 
@@ -285,13 +276,12 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (!forest_serves(collective.kind))
         throw input_error(fmt::format("forest is not made for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
-    const bool in = collective.kind != Kind::broadcast && collective.kind != Kind::all_gather;
-    const bool out = collective.kind != Kind::reduce && collective.kind != Kind::reduce_scatter;
     Phases phases(topology, collective, limits, policy, seed);
+    const TreePhases runs = tree_phases(collective);
     Forest in_forest, out_forest;
     std::vector<const Forest*> used;
-    if (in) used.push_back(&(in_forest = phases.make(true)));
-    if (out) used.push_back(&(out_forest = phases.make(false)));
+    if (runs.in) used.push_back(&(in_forest = phases.make(true)));
+    if (runs.out) used.push_back(&(out_forest = phases.make(false)));
     ForestAlgorithm made;
     for (const Forest* forest : used) {
         made.trees_per_root = std::max(made.trees_per_root, forest->per_root);
@@ -299,7 +289,8 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
         if (forest->optimum > 0)
             made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);
     }
-    made.algorithm = tree_schedule(collective, in ? &in_forest : nullptr, out ? &out_forest : nullptr);
+    made.algorithm =
+        tree_schedule(collective, runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr);
     pin_ways(made.algorithm, phases.ways(), topology);
     if (ir::has_root(collective.kind)) separate_lanes(made.algorithm);
     made.algorithm.name = fmt::format("forest {}", ir::to_string(collective.kind));

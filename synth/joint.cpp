@@ -280,9 +280,7 @@ std::optional<Plan> by_symmetry(const topologies::Topology& topology, const ir::
     std::optional<Forest> forests[2];
     double seconds = 0;
     for (const bool turned : {true, false}) {
-        ir::Collective phase = collective;
-        phase.kind = turned ? ir::CollectiveKind::reduce_scatter : ir::CollectiveKind::all_gather;
-        const double least = tree_optimum(topology, phase).seconds_per_byte.value();
+        const double least = phase_optimum(topology, collective, turned);
         SymmetryOptions options;
         options.turned = turned;
         forests[turned] = symmetric_forest(topology, routes, collective.ranks, least, options);
@@ -358,7 +356,7 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
         throw input_error(fmt::format("{} ranks are more than the {} of joint's linear program",
                                       collective.ranks, kMostJointRanks));
     RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
+    graph.require_connected();
     if (graph.edges().size() > kMostJointPairs)
         throw input_error(fmt::format("{} pairs of ranks are more than the {} of joint's linear program",
                                       graph.edges().size(), kMostJointPairs));

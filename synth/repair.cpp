@@ -175,14 +175,11 @@ Repaired repair(const topologies::Topology& topology, const ir::Algorithm& old,
                                       topology.rank_count()));
     const LiftedForests lifted = lift_forests(old);
     const RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
+    graph.require_connected();
     Repaired made;
     const auto mended = [&](const Forest& forest, bool turned) {
-        ir::Collective phase = collective;
-        phase.kind = ir::has_root(collective.kind) ? (turned ? Kind::reduce : Kind::broadcast)
-                                                   : (turned ? Kind::reduce_scatter : Kind::all_gather);
         ReroutingOptions options;
-        options.target = tree_optimum(topology, phase).seconds_per_byte.value();
+        options.target = phase_optimum(topology, collective, turned);
         const Rerouted rerouted = reroute(forest, graph, turned, options);
         made.moved += rerouted.moved;
         made.replaced += rerouted.replaced;

@@ -82,27 +82,18 @@ std::vector<ReroutedAlgorithm> rerouted(const topologies::Topology& topology,
     if (!collective.groups.empty()) throw input_error("rerouted serves one group of all ranks only");
     if (collective.ranks < 2) throw input_error("one rank alone has no links to balance");
     const RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-    const bool rooted = ir::has_root(kind);
-    std::vector<int> roots;
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        if (!rooted || rank == collective.root) roots.push_back(rank);
-    }
+    graph.require_connected();
+    const TreePhases phases = tree_phases(collective);
     const auto phase = [&](bool turned) {
-        ir::Collective alone = collective;
-        alone.kind = rooted ? (turned ? Kind::reduce : Kind::broadcast)
-                            : (turned ? Kind::reduce_scatter : Kind::all_gather);
-        return attempts_on(graph, turned, roots, tree_optimum(topology, alone).seconds_per_byte.value());
+        return attempts_on(graph, turned, phases.roots, phase_optimum(topology, collective, turned));
     };
-    const bool in = kind == Kind::reduce || kind == Kind::reduce_scatter || kind == Kind::all_reduce;
-    const bool out = !in || kind == Kind::all_reduce;
     Attempts inward, outward;
-    if (in) inward = phase(true);
-    if (out) outward = phase(false);
+    if (phases.in) inward = phase(true);
+    if (phases.out) outward = phase(false);
     std::vector<ReroutedAlgorithm> all;
     for (Attempt Attempts::*which : {&Attempts::best, &Attempts::shallow}) {
-        const Attempt* const up = in ? &(inward.*which) : nullptr;
-        const Attempt* const down = out ? &(outward.*which) : nullptr;
+        const Attempt* const up = phases.in ? &(inward.*which) : nullptr;
+        const Attempt* const down = phases.out ? &(outward.*which) : nullptr;
         ReroutedAlgorithm made;
         bool missing = false;
         for (const Attempt* attempt : {up, down}) {

@@ -93,14 +93,8 @@ ShortestPathAlgorithm shortest_paths(const topologies::Topology& topology, const
     if (kind == Kind::custom) throw input_error("shortest_paths is not made for custom collectives");
     if (!collective.groups.empty()) throw input_error("shortest_paths serves one group of all ranks only");
     const RankGraph graph(topology, collective.ranks, policy, seed);
-    if (!graph.connected()) throw input_error("the pairs of ranks with a route do not connect all ranks");
-    std::vector<int> roots;
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        if (!ir::has_root(kind) || rank == collective.root) roots.push_back(rank);
-    }
-    const bool in = kind == Kind::reduce || kind == Kind::gather || kind == Kind::reduce_scatter ||
-                    kind == Kind::all_reduce;
-    const bool out = !in || kind == Kind::all_reduce;
+    graph.require_connected();
+    const auto& [roots, in, out] = tree_phases(collective);
     Forest in_forest, out_forest;
     if (in) in_forest = shortest_path_forest(graph.ranks(), graph.turned(), roots, per_root);
     if (out) out_forest = shortest_path_forest(graph.ranks(), graph.edges(), roots, per_root);

@@ -10,10 +10,6 @@
 namespace baton::synth {
 namespace {
 
-std::int64_t whole_trees(double rate, double u) {
-    return static_cast<std::int64_t>(std::floor(rate * u * (1 + 1e-9) + 1e-9));
-}
-
 // Whether k trees per root fit into integer capacities.
 class Feasibility {
 public:
@@ -61,20 +57,7 @@ public:
         const std::int64_t held =
             std::count_if(roots_.begin(), roots_.end(), [&](int root) { return inside_[at(root)]; });
         if (rates.empty() || held == 0) return INFINITY;
-        double sum = 0;
-        for (const double rate : rates) sum += rate;
-        u = std::max(u, static_cast<double>(k * held) / sum * (1 - 1e-12));
-        while (true) {
-            std::int64_t out = 0;
-            double next = INFINITY;
-            for (const double rate : rates) {
-                const std::int64_t whole = whole_trees(rate, u);
-                out += whole;
-                next = std::min(next, static_cast<double>(whole + 1) / rate);
-            }
-            if (out >= k * held) return u;
-            u = next;
-        }
+        return least_scale(rates, k * held, u);
     }
 
 private:
@@ -88,6 +71,27 @@ private:
 };
 
 }  // namespace
+
+std::int64_t whole_trees(double rate, double u) {
+    return static_cast<std::int64_t>(std::floor(rate * u * (1 + 1e-9) + 1e-9));
+}
+
+double least_scale(const std::vector<double>& rates, std::int64_t wanted, double from) {
+    double sum = 0;
+    for (const double rate : rates) sum += rate;
+    double u = std::max(from, static_cast<double>(wanted) / sum * (1 - 1e-12));
+    while (true) {
+        std::int64_t held = 0;
+        double next = INFINITY;
+        for (const double rate : rates) {
+            const std::int64_t whole = whole_trees(rate, u);
+            held += whole;
+            next = std::min(next, static_cast<double>(whole + 1) / rate);
+        }
+        if (held >= wanted) return u;
+        u = next;
+    }
+}
 
 void Work::spend(std::int64_t amount) {
     left -= amount;

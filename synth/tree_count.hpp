@@ -36,7 +36,14 @@ struct TreeCount {
 /// for. For each number the least U is found exactly, by raising it to what violated cuts demand.
 TreeCount least_trees(const TreeGraph& graph, double optimum, const ForestOptions& options, Work& work);
 
-/// Whole trees that each edge carries at U; a rate that is a billionth short of a whole tree counts.
+/// Whole trees that a rate carries at U; what is a billionth short of a whole tree counts.
+std::int64_t whole_trees(double rate, double u);
+
+/// The least U, from `from` on, at which edges of these rates carry `wanted` trees together. REQUIRES: a rate
+/// above 0.
+double least_scale(const std::vector<double>& rates, std::int64_t wanted, double from);
+
+/// Whole trees that each edge carries at U.
 std::vector<std::int64_t> tree_capacities(const std::vector<RankEdge>& edges, double u);
 
 }  // namespace baton::synth

@@ -26,4 +26,12 @@ TreeOptimum tree_optimum(const topologies::Topology& topology, const ir::Collect
     return optimum;
 }
 
+double phase_optimum(const topologies::Topology& topology, const ir::Collective& collective, bool turned) {
+    using Kind = ir::CollectiveKind;
+    ir::Collective phase = collective;
+    phase.kind = ir::has_root(collective.kind) ? (turned ? Kind::reduce : Kind::broadcast)
+                                               : (turned ? Kind::reduce_scatter : Kind::all_gather);
+    return tree_optimum(topology, phase).seconds_per_byte.value();
+}
+
 }  // namespace baton::synth

@@ -25,4 +25,8 @@ struct TreeOptimum {
 /// input error for other kinds.
 TreeOptimum tree_optimum(const topologies::Topology& topology, const ir::Collective& collective);
 
+/// Seconds per byte of every root that cuts allow trees of one phase of a collective: `turned`, towards the
+/// roots, else from them.
+double phase_optimum(const topologies::Topology& topology, const ir::Collective& collective, bool turned);
+
 }  // namespace baton::synth

@@ -243,6 +243,16 @@ ir::Algorithm along(const ir::Collective& collective, Kind kind, const Forest& f
 
 }  // namespace
 
+TreePhases tree_phases(const ir::Collective& collective) {
+    TreePhases phases;
+    phases.in = ir::reduces(collective.kind) || collective.kind == Kind::gather;
+    phases.out = !phases.in || collective.kind == Kind::all_reduce;
+    for (int rank = 0; rank < collective.ranks; ++rank) {
+        if (!ir::has_root(collective.kind) || rank == collective.root) phases.roots.push_back(rank);
+    }
+    return phases;
+}
+
 int depth_of(const Forest& forest) {
     int deepest = 0;
     for (const PackedTree& tree : forest.trees) {

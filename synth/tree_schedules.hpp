@@ -4,7 +4,17 @@
 #include <baton/ir/algorithm.hpp>
 #include <baton/synth/tree_packing.hpp>
 
+#include <vector>
+
 namespace baton::synth {
+
+/// What a collective along trees consists of.
+struct TreePhases {
+    std::vector<int> roots;  ///< the root of kinds that have one, else every rank
+    bool in = false;         ///< data runs to the roots: reduce, reduce_scatter, gather, and first all_reduce
+    bool out = false;        ///< data runs from the roots: all other kinds, and then all_reduce
+};
+TreePhases tree_phases(const ir::Collective& collective);
 
 /// Hops of the deepest tree.
 int depth_of(const Forest& forest);
