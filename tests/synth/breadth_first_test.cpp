@@ -14,19 +14,13 @@
 #include "support/forest_check.hpp"
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
+#include "support/synthesis_checks.hpp"
 
 using namespace baton;
+using test::collective_of;
 using topologies::Topology;
 
 namespace {
-
-ir::Collective collective(ir::CollectiveKind kind, int ranks, int root = 0) {
-    ir::Collective c;
-    c.kind = kind;
-    c.ranks = ranks;
-    c.root = ir::has_root(kind) ? root : 0;
-    return c;
-}
 
 struct Layered {
     synth::BreadthFirstForest made;
@@ -40,7 +34,7 @@ Layered all_gather_on(const std::string& spec) {
     std::vector<int> roots(static_cast<std::size_t>(ranks));
     std::iota(roots.begin(), roots.end(), 0);
     Layered layered{synth::breadth_first_forest(ranks, graph.edges(), roots)};
-    const synth::Bound bound = synth::bound(topology, collective(ir::CollectiveKind::all_gather, ranks));
+    const synth::Bound bound = synth::bound(topology, collective_of(ir::CollectiveKind::all_gather, ranks));
     layered.over_bound = layered.made.layered_seconds_per_byte / bound.bandwidth.seconds_per_byte.value();
     const auto check =
         test::check_forest_on(topology, topologies::Routes(topology), layered.made.forest, false);
@@ -98,23 +92,17 @@ TEST_CASE("breadth-first layers verify on random machines and never beat the bou
              {ir::CollectiveKind::broadcast, ir::CollectiveKind::reduce, ir::CollectiveKind::all_gather,
               ir::CollectiveKind::reduce_scatter, ir::CollectiveKind::all_reduce}) {
             CAPTURE(ir::to_string(kind));
-            const ir::Collective c = collective(kind, topology.rank_count(), seed % topology.rank_count());
+            const ir::Collective c = collective_of(kind, topology.rank_count(), seed % topology.rank_count());
             const ir::Algorithm made = synth::breadth_first(topology, c).algorithm;
-            CHECK(ir::verify(made).assurance == ir::Assurance::proved);
-            sim::SimulationOptions simulation;
-            simulation.size = {1 << 20};
-            simulation.tiles = 4;
-            const auto result = sim::simulate(topology, made, simulation);
-            REQUIRE(result.outcome == sim::Outcome::finished);
-            CHECK(result.time >= synth::bound(topology, c).at(simulation.size));
+            test::check_right_and_above_bound(topology, c, made, 1 << 20, 4);
         }
     }
 }
 
 TEST_CASE("breadth-first layers refuse what they are not made for") {
     const Topology ring = topologies::load("ring:4");
-    CHECK_THROWS_AS(synth::breadth_first(ring, collective(ir::CollectiveKind::all_to_all, 4)), Error);
-    ir::Collective groups = collective(ir::CollectiveKind::all_gather, 4);
+    CHECK_THROWS_AS(synth::breadth_first(ring, collective_of(ir::CollectiveKind::all_to_all, 4)), Error);
+    ir::Collective groups = collective_of(ir::CollectiveKind::all_gather, 4);
     groups.groups = {{0, 1}, {2, 3}};
     CHECK_THROWS_AS(synth::breadth_first(ring, groups), Error);
 }

@@ -16,6 +16,7 @@
 
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
+#include "support/synthesis_checks.hpp"
 
 using namespace baton;
 using topologies::Topology;
@@ -47,13 +48,7 @@ std::vector<std::vector<int>> random_groups(int ranks, std::mt19937_64& random) 
 
 void check_result(const Topology& topology, const ir::Collective& c, const ir::Algorithm& made) {
     CHECK(made.collective.groups == c.groups);
-    CHECK(ir::verify(made).assurance == ir::Assurance::proved);
-    sim::SimulationOptions simulation;
-    simulation.size = {1 << 20};
-    simulation.tiles = 2;
-    const auto result = sim::simulate(topology, made, simulation);
-    REQUIRE(result.outcome == sim::Outcome::finished);
-    CHECK(result.time >= synth::bound(topology, c).at(simulation.size));
+    test::check_right_and_above_bound(topology, c, made, 1 << 20, 2);
 }
 
 }  // namespace

@@ -15,8 +15,10 @@
 
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
+#include "support/synthesis_checks.hpp"
 
 using namespace baton;
+using test::collective_of;
 using topologies::Topology;
 
 namespace {
@@ -110,14 +112,6 @@ HostMachine host_machine(std::uint64_t seed, int most_hosts, bool shuffled) {
     return machine;
 }
 
-ir::Collective collective(Kind kind, int ranks, int root) {
-    ir::Collective c;
-    c.kind = kind;
-    c.ranks = ranks;
-    if (ir::has_root(kind)) c.root = root;
-    return c;
-}
-
 std::vector<int> all_ranks(int count) {
     std::vector<int> ranks(static_cast<std::size_t>(count));
     std::iota(ranks.begin(), ranks.end(), 0);
@@ -176,7 +170,7 @@ TEST_CASE("compositions on random equal hosts are right and beat no bound") {
         CAPTURE(seed);
         const HostMachine machine = host_machine(static_cast<std::uint64_t>(seed) + 1000, 5, seed % 2 == 1);
         const int ranks = machine.topology.rank_count();
-        const ir::Collective c = collective(kServed[seed % 6], ranks, seed % ranks);
+        const ir::Collective c = collective_of(kServed[seed % 6], ranks, seed % ranks);
         const synth::Synthesis made =
             synth::synthesize(machine.topology, c, options({Bytes{4096}, Bytes{std::int64_t{8} << 20}}));
         for (const synth::Candidate& candidate : made.candidates)
@@ -190,7 +184,7 @@ TEST_CASE("compositions serve a group of some ranks of every host, in any order"
     const Topology t = topologies::load("paper/h100-rail:hosts=3");
     for (const Kind kind : kServed) {
         CAPTURE(to_string(kind));
-        ir::Collective c = collective(kind, t.rank_count(), 2);
+        ir::Collective c = collective_of(kind, t.rank_count(), 2);
         c.groups = {{17, 3, 9, 1, 11, 19, 8, 0, 16}};
         const synth::Synthesis made = synth::synthesize(t, c, options({Bytes{1 << 20}}));
         CHECK(!made.candidates.empty());
@@ -210,7 +204,7 @@ TEST_CASE("every kind is composed on hundreds of ranks") {
             CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
             ++count;
         };
-        synth::compose(t, collective(kind, t.rank_count(), 5), compose_options);
+        synth::compose(t, collective_of(kind, t.rank_count(), 5), compose_options);
         CHECK(count >= 2);
     }
 }
@@ -221,7 +215,7 @@ TEST_CASE("compose says why it does not serve") {
         synth::ComposeOptions compose_options;
         compose_options.take = [](synth::Composition&&) {};
         try {
-            synth::compose(t, collective(kind, t.rank_count(), 0), compose_options);
+            synth::compose(t, collective_of(kind, t.rank_count(), 0), compose_options);
         } catch (const Error& error) {
             return error.message();
         }

@@ -12,19 +12,13 @@
 
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
+#include "support/synthesis_checks.hpp"
 
 using namespace baton;
+using test::collective_of;
 using topologies::Topology;
 
 namespace {
-
-ir::Collective exact_collective(ir::CollectiveKind kind, int ranks, int root = 0) {
-    ir::Collective c;
-    c.kind = kind;
-    c.ranks = ranks;
-    c.root = ir::has_root(kind) ? root : 0;
-    return c;
-}
 
 synth::ExactDemand all_to_all_ranks(int ranks, std::int64_t chunks) {
     synth::ExactDemand demand;
@@ -57,7 +51,7 @@ TEST_CASE("the all-gather frontier of the cube mesh starts at 2 chunks, 2 steps,
     synth::ExactOptions options;
     options.more_steps = 0;
     const synth::ExactFrontier frontier =
-        synth::exact_frontier(topology, exact_collective(ir::CollectiveKind::all_gather, 8), options);
+        synth::exact_frontier(topology, collective_of(ir::CollectiveKind::all_gather, 8), options);
     CHECK(frontier.fewest_steps == 2);
     REQUIRE(frontier.points.size() == 1);
     CHECK(frontier.points[0].chunks == 2);
@@ -77,7 +71,7 @@ TEST_CASE("the relaxation of many steps is the bandwidth bound of the cube mesh"
 TEST_CASE("the all-gather frontier of the cube mesh ends at 6 chunks, 3 steps, 7 rounds") {
     if (!test::full()) return;
     const synth::ExactFrontier frontier = synth::exact_frontier(
-        topologies::load("paper/dgx1-25"), exact_collective(ir::CollectiveKind::all_gather, 8));
+        topologies::load("paper/dgx1-25"), collective_of(ir::CollectiveKind::all_gather, 8));
     REQUIRE(frontier.points.size() == 2);
     const synth::ExactPoint& last = frontier.points.back();
     CHECK(last.chunks == 6);
@@ -127,7 +121,7 @@ TEST_CASE("exact schedules verify for every kind on small machines") {
             search.more_steps = seed % 2;
             try {
                 const synth::ExactFrontier frontier = synth::exact_frontier(
-                    topology, exact_collective(kind, topology.rank_count(), seed % topology.rank_count()),
+                    topology, collective_of(kind, topology.rank_count(), seed % topology.rank_count()),
                     search);
                 for (const synth::ExactPoint& point : frontier.points) {
                     ++made;
@@ -146,8 +140,7 @@ TEST_CASE("exact schedules verify for every kind on small machines") {
 TEST_CASE("exact search refuses what it is not made for") {
     const auto refused = [](const char* spec, ir::CollectiveKind kind) {
         const Topology topology = topologies::load(spec);
-        CHECK_THROWS_AS(synth::exact_frontier(topology, exact_collective(kind, topology.rank_count())),
-                        Error);
+        CHECK_THROWS_AS(synth::exact_frontier(topology, collective_of(kind, topology.rank_count())), Error);
     };
     refused("dgx_h100", ir::CollectiveKind::all_gather);
     refused("torus:5x5", ir::CollectiveKind::all_gather);

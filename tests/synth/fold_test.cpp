@@ -9,17 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "support/synthesis_checks.hpp"
+
 using namespace baton;
+using test::collective_of;
 using topologies::Topology;
 
 namespace {
-
-ir::Collective collective(ir::CollectiveKind kind, int ranks) {
-    ir::Collective c;
-    c.kind = kind;
-    c.ranks = ranks;
-    return c;
-}
 
 // The same time within rounding of events, whole and folded; gives how many steps are left of how many.
 std::pair<std::int64_t, std::int64_t> compare(const Topology& topology, const ir::Algorithm& algorithm,
@@ -60,7 +56,7 @@ TEST_CASE("patterns on symmetric machines fold and keep their time") {
         CAPTURE(std::string(c.topology) + " " + c.pattern);
         const Topology topology = topologies::load(c.topology);
         synth::PatternOptions options;
-        options.collective = collective(c.kind, topology.rank_count());
+        options.collective = collective_of(c.kind, topology.rank_count());
         const auto [left, all] = compare(topology, synth::fixed_pattern(c.pattern, options),
                                          Bytes{std::int64_t{1} << 26}, {1, 2, 5});
         CHECK(left <= all);
@@ -82,7 +78,7 @@ TEST_CASE("compositions fold to what one host does") {
                     compare(topology, made.algorithm, Bytes{std::int64_t{1} << 28}, {1, 4});
                 fewest = std::min(fewest, left * 4 / all);
             };
-            synth::compose(topology, collective(kind, topology.rank_count()), options);
+            synth::compose(topology, collective_of(kind, topology.rank_count()), options);
             CHECK(fewest == 0);
         }
     }
@@ -96,7 +92,7 @@ TEST_CASE("a machine without symmetry is left as it is") {
     }
     topology.finish();
     synth::PatternOptions options;
-    options.collective = collective(ir::CollectiveKind::all_reduce, 6);
+    options.collective = collective_of(ir::CollectiveKind::all_reduce, 6);
     const ir::Algorithm ring = synth::fixed_pattern("ring", options);
     CHECK(sim::PreparedAlgorithm(topology, ring).fold() == ring.step_count());
     compare(topology, ring, Bytes{1 << 20}, {1, 3});

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 
+#include "support/synthesis_checks.hpp"
+
 using namespace baton;
 
 TEST_CASE("switches reduce and multicast for one host and several, verified and above the bound") {
@@ -22,13 +24,7 @@ TEST_CASE("switches reduce and multicast for one host and several, verified and 
         const synth::InNetworkAlgorithm made = synth::in_network(topology, c);
         CHECK(made.domains == hosts);
         CHECK(made.per_domain == 8);
-        CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
-        sim::SimulationOptions simulation;
-        simulation.size = {64 << 20};
-        simulation.tiles = 16;
-        const auto result = sim::simulate(topology, made.algorithm, simulation);
-        REQUIRE(result.outcome == sim::Outcome::finished);
-        CHECK(result.time >= synth::bound(topology, c).at(simulation.size));
+        test::check_right_and_above_bound(topology, c, made.algorithm, 64 << 20, 16);
     }
 }
 
