@@ -103,14 +103,16 @@ public:
     bool read(const std::vector<int>& radix, bool thin) {
         group_ = Shifts(radix);
         choose_shifts(thin);
-        return !shifts_.empty() && load() && nest() && set_levels();
+        if (shifts_.empty() || !load() || !nest()) return false;
+        list_tails();
+        return set_levels();
     }
     // Levels as far as hops: a new attempt starts from these.
     void reset_levels() { level_ = hops_; }
 
     // One root's trees for k per root at `seconds` times k per byte; false when they do not fit.
     bool fit(std::int64_t k, double seconds) {
-        if (work_ <= 0) return false;
+        if (work_ <= 0 || !enough(k, seconds)) return false;
         const int raises = 2 * *std::max_element(hops_.begin(), hops_.end()) + 2;
         reset_levels();
         for (int attempt = 0; attempt < raises; ++attempt) {
@@ -125,10 +127,14 @@ public:
 
 private:
     const Route& route(int x, int y) const { return turned_ ? routes_.between(y, x) : routes_.between(x, y); }
+    int tail_of(int y, std::size_t s) const { return tail_[at(y) * shifts_.size() + s]; }
     void choose_shifts(bool thin);
     bool load();
     bool nest();
+    void list_tails();
     bool set_levels();
+    bool enough(std::int64_t k, double seconds) const;
+    std::int64_t trees_over(const Row& row, std::int64_t k, double seconds) const;
     bool flow(std::int64_t k, double seconds);
 
     const Topology& topology_;
@@ -141,6 +147,7 @@ private:
     std::vector<int> shifts_;
     std::vector<Row> rows_;
     std::vector<int> row_of_;        // innermost row per shift
+    std::vector<int> tail_;          // [rank][shift]: where the shift comes from that ends at the rank
     std::vector<int> hops_, level_;  // per rank
     std::vector<std::vector<std::int64_t>>
         used_;                   // [rank][class]: trees whose edge into the rank is of a class
@@ -244,6 +251,36 @@ bool SymmetricPacking::nest() {
     return true;
 }
 
+void SymmetricPacking::list_tails() {
+    tail_.clear();
+    tail_.reserve(at(ranks_) * shifts_.size());
+    std::vector<int> inverse;
+    for (const int g : shifts_) inverse.push_back(group_.inverse(g));
+    for (int y = 0; y < ranks_; ++y) {
+        for (const int g : inverse) tail_.push_back(group_.add(y, g));
+    }
+}
+
+// Whole trees that a row carries.
+std::int64_t SymmetricPacking::trees_over(const Row& row, std::int64_t k, double seconds) const {
+    const double most = std::floor(row.capacity * seconds * static_cast<double>(k) * (1 + 1e-9));
+    return static_cast<std::int64_t>(std::min(most, 4e18 / ranks_));
+}
+
+// Whether all rows together carry one root's trees, wherever they go.
+bool SymmetricPacking::enough(std::int64_t k, double seconds) const {
+    constexpr std::int64_t kAny = INT64_MAX / 4;
+    std::vector<std::int64_t> inside(rows_.size(), 0);  // what shifts and rows inside can bring
+    for (const int row : row_of_) inside[at(row)] = kAny;
+    std::int64_t all = 0;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+        const std::int64_t most = std::min(inside[r], trees_over(rows_[r], k, seconds));
+        std::int64_t& up = rows_[r].parent < 0 ? all : inside[at(rows_[r].parent)];
+        up = std::min(kAny, up + most);
+    }
+    return all >= k * (ranks_ - 1);
+}
+
 bool SymmetricPacking::set_levels() {
     hops_.assign(at(ranks_), -1);
     hops_[0] = 0;
@@ -266,9 +303,8 @@ bool SymmetricPacking::flow(std::int64_t k, double seconds) {
     const std::int64_t all = k * (ranks_ - 1);
     for (int y = 1; y < ranks_; ++y) flow.add(source, y, k);
     for (std::size_t r = 0; r < rows_.size(); ++r) {
-        const double most = std::floor(rows_[r].capacity * seconds * static_cast<double>(k) * (1 + 1e-9));
         flow.add(rows + static_cast<int>(r), rows_[r].parent < 0 ? sink : rows + rows_[r].parent,
-                 static_cast<std::int64_t>(std::min(most, 4e18 / ranks_)));
+                 trees_over(rows_[r], k, seconds));
     }
     struct Choice {
         int rank, row, arc;
@@ -277,7 +313,7 @@ bool SymmetricPacking::flow(std::int64_t k, double seconds) {
     std::vector<int> seen(rows_.size(), 0);
     for (int y = 1; y < ranks_; ++y) {
         for (std::size_t s = 0; s < shifts_.size(); ++s) {
-            const int x = group_.add(y, group_.inverse(shifts_[s]));
+            const int x = tail_of(y, s);
             if (level_[at(x)] >= level_[at(y)] || seen[at(row_of_[s])] == y) continue;
             seen[at(row_of_[s])] = y;
             choices.push_back({y, row_of_[s], flow.add(y, rows + row_of_[s], k)});
@@ -320,7 +356,7 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
             // Of the shifts that count alike: the tail nearest to the root, then the shift used least.
             int best = -1, tail = -1;
             for (const int s : rows_[r].shifts) {
-                const int x = group_.add(y, group_.inverse(shifts_[at(s)]));
+                const int x = tail_of(y, at(s));
                 if (row_of_[at(s)] != static_cast<int>(r) || level_[at(x)] >= level_[at(y)]) continue;
                 if (best < 0 ||
                     std::pair(level_[at(x)], uses[at(s)]) < std::pair(level_[at(tail)], uses[at(best)]))
