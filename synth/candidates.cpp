@@ -18,6 +18,7 @@
 #include <baton/synth/rerouted.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
+#include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
 
@@ -184,6 +185,7 @@ private:
     // are at times slower than their load on links says, by sharing: then trees with fewer ways are tried
     // too.
     void packed_trees() {
+        require_few_steps(collective_, options_.step_limit);
         std::vector<TreeLimits> attempts;
         if (options_.trees > 0)
             attempts = {TreeLimits(options_.trees, true, options_.most_depth)};
@@ -285,6 +287,7 @@ private:
     }
 
     void breadth_first_layers() {
+        require_few_steps(collective_, options_.step_limit);
         std::string variant;
         int depth = 0;
         ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
@@ -309,6 +312,7 @@ private:
 
     // Groups are searched once; the last result of a group stands beside all further ones of the others.
     void rerouted_trees() {
+        require_few_steps(collective_, options_.step_limit);
         std::vector<std::vector<ReroutedAlgorithm>> found;
         for (std::size_t number = 0, most = 1; number < most; ++number) {
             double loss = 0;
@@ -331,6 +335,7 @@ private:
     }
 
     void shortest_path_trees() {
+        require_few_steps(collective_, options_.step_limit);
         for (const std::int64_t per_root : {1, 4}) {
             int depth = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {

@@ -48,6 +48,7 @@ public:
         options_.most_per_root = limits.most_trees;
         options_.exact_count = limits.exactly;
         options_.most_depth = limits.most_depth;
+        most_steps_ = limits.most_steps;
         tree_ways_ = limits.ways;
         rooted_ = ir::has_root(collective.kind);
         roots_ = tree_phases(collective).roots;
@@ -192,6 +193,7 @@ private:
         options.turned = turned;
         options.exact_count = options_.exact_count;
         options.most_depth = options_.most_depth;
+        options.most_edges = most_steps_ / (collective_.kind == Kind::all_reduce ? 2 : 1);
         // Shifted trees are few, however fine their shares.
         options.most_per_root = options_.most_per_root > 1 && !options_.exact_count
                                     ? std::max<std::int64_t>(1024, options_.most_per_root)
@@ -209,6 +211,7 @@ private:
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;
+    std::int64_t most_steps_;
     TreeWays tree_ways_ = TreeWays::links;
     WayNumbers numbers_;
 };
@@ -276,6 +279,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (!forest_serves(collective.kind))
         throw input_error(fmt::format("forest is not made for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
+    require_few_steps(collective, limits.most_steps);
     Phases phases(topology, collective, limits, policy, seed);
     const TreePhases runs = tree_phases(collective);
     Forest in_forest, out_forest;
@@ -289,6 +293,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
         if (forest->optimum > 0)
             made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);
     }
+    require_few_steps(runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr, limits.most_steps);
     made.algorithm =
         tree_schedule(collective, runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr);
     pin_ways(made.algorithm, phases.ways(), topology);
