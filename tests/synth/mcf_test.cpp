@@ -74,7 +74,17 @@ TEST_CASE("flow schedules are right on random machines with random groups and ne
         test::RandomTopologyOptions options;
         options.most_ranks = seed % 4 == 0 ? 24 : 9;
         options.routed = seed % 2 == 0;
-        const Topology topology = test::random_topology(static_cast<std::uint64_t>(seed) + 7100, options);
+        Topology topology = test::random_topology(static_cast<std::uint64_t>(seed) + 7100, options);
+        // Joint limits, wherever the links lie.
+        for (int i = 0; seed % 5 < 2 && i < 2 && topology.links.size() > 3; ++i) {
+            const int last = static_cast<int>(topology.links.size()) - 1;
+            topologies::Limit limit;
+            limit.id = "limit" + std::to_string(i);
+            limit.links = {dice.between(0, last / 2), dice.between(last / 2 + 1, last)};
+            limit.bandwidth = {std::int64_t{dice.between(1, 20)} * 2'500'000'000};
+            topology.limits.push_back(limit);
+            topology.finish("limits");
+        }
         ir::Collective c;
         c.ranks = topology.rank_count();
         c.groups = random_groups(dice, c.ranks);
