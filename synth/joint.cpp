@@ -25,7 +25,7 @@ namespace {
 constexpr std::int64_t kFewTrees = 64;
 constexpr std::int64_t kManyTrees = 1 << 16;
 constexpr double kLoss = 5e-4;
-const std::int64_t kSplits = getenv("KS") ? atoi(getenv("KS")) : 256;
+constexpr std::int64_t kPiecesPerHop = 16;  // of the deepest pair of trees: pieces of about equal size
 
 // A tree with a whole share, its hops from the root on; of an in-tree they run towards the root.
 struct PlannedTree {
@@ -240,11 +240,14 @@ std::vector<Piece> overlay(const Plan& plan) {
 
 // The largest piece sets how long a deep pipeline takes to fill.
 void split_large(std::vector<Piece>& pieces) {
-    std::int64_t total = 0;
-    for (const Piece& piece : pieces) total += piece.weight;
+    std::int64_t total = 0, depth = 0;
+    for (const Piece& piece : pieces) {
+        total += piece.weight;
+        depth = std::max<std::int64_t>(depth, piece.in->depth + piece.out->depth);
+    }
     std::vector<Piece> parts;
     for (const Piece& piece : pieces) {
-        const std::int64_t count = (piece.weight * kSplits + total - 1) / total;
+        const std::int64_t count = (piece.weight * kPiecesPerHop * depth + total - 1) / total;
         for (std::int64_t i = 0; i < count; ++i) {
             parts.push_back(piece);
             parts.back().weight = piece.weight * (i + 1) / count - piece.weight * i / count;
