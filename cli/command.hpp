@@ -21,6 +21,8 @@ public:
     virtual std::string summary() const = 0;
     /// Command lines that work as they stand, shown at the end of --help.
     virtual std::vector<std::string> examples() const = 0;
+    /// What stands above the examples in --help: lists that options cannot tell. Ends with a line break.
+    virtual std::string help_notes() const { return {}; }
     /// Declares options and subcommands; members of the command hold the values.
     virtual void declare(CLI::App& app) = 0;
     /// Does the work. Prints a short table to standard output, or JSON when `json` is set; the last line of
@@ -35,6 +37,7 @@ std::vector<std::unique_ptr<Command>> all_commands();
 
 // One maker per file.
 std::unique_ptr<Command> topo_command();
+std::unique_ptr<Command> import_command();
 std::unique_ptr<Command> bound_command();
 std::unique_ptr<Command> synth_command();
 std::unique_ptr<Command> verify_command();

@@ -6,6 +6,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     std::vector<std::unique_ptr<Command>> commands;
     commands.push_back(quickstart_command());
     commands.push_back(topo_command());
+    commands.push_back(import_command());
     commands.push_back(bound_command());
     commands.push_back(synth_command());
     commands.push_back(verify_command());

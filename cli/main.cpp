@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     auto commands = baton::cli::all_commands();
     for (auto& command : commands) {
         CLI::App* sub = app.add_subcommand(command->name(), command->summary());
-        std::string footer = "\nExample:\n";
+        std::string footer = "\n" + command->help_notes() + "Example:\n";
         for (const std::string& example : command->examples()) footer += "  " + example + "\n";
         sub->footer(footer);
         command->declare(*sub);

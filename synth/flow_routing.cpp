@@ -2,7 +2,6 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
-#include <baton/base/stop.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -106,7 +105,6 @@ public:
                 units = units < kDust ? 0 : units * static_cast<double>(routing_.chunks);
             // Chunk by chunk over all sinks, so that what is rounded up here is rounded down there.
             for (std::int64_t k = 0; k < routing_.chunks; ++k) {
-                stop_point();
                 for (std::size_t s = 0; s < demand.sinks.size(); ++s) {
                     std::vector<int>& hops =
                         routing_.paths[routing_.first[d] + s * at(routing_.chunks) + at(k)];
@@ -192,7 +190,6 @@ private:
 
     // Dijkstra's method at the present prices.
     void cheapest(int source, int sink, std::vector<int>& path) {
-        stop_point();
         ++round_;
         open_ = {};
         distance_[at(source)] = 0;
@@ -233,7 +230,6 @@ private:
         bool moved = false;
         std::vector<int> path, hops;
         for (std::size_t d = 0; d < network_.demands.size(); ++d) {
-            stop_point();
             const FlowDemand& demand = network_.demands[d];
             for (std::size_t i = 0; i < demand.sinks.size() * at(routing_.chunks); ++i) {
                 if (work_ <= 0) return moved;

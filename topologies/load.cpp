@@ -234,6 +234,17 @@ std::vector<std::string> all_names() {
 
 }  // namespace
 
+Json fabric_entry(const std::string& text, const std::string& where) {
+    // Its name stands where a specification has the first positional parameter.
+    const Spec spec = parse_spec("fabric:" + text);
+    if (spec.parameters.empty() || !spec.parameters.front().first.empty())
+        throw input_error(fmt::format("'{}' names no fabric", text.substr(0, 60)), where, kFabricRemedy);
+    Json fabric = fabric_by_name(spec.parameters.front().second, where);
+    for (std::size_t i = 1; i < spec.parameters.size(); ++i)
+        fabric[spec.parameters[i].first] = parameter_value(spec.parameters[i].second);
+    return fabric;
+}
+
 std::string_view preset_text(std::string_view name, const std::string& where) {
     if (const EmbeddedFile* file = find_preset(name)) return file->content;
     std::vector<std::string> names;

@@ -37,7 +37,7 @@ std::vector<std::string> examples(const std::string& command) {
     while (std::getline(lines, line)) {
         if (line.rfind("Example:", 0) == 0) {
             below = true;
-        } else if (below && line.rfind("  baton ", 0) == 0) {
+        } else if (below && line.rfind("  ", 0) == 0) {
             found.push_back(line.substr(2));
         }
     }

@@ -1,0 +1,166 @@
+// baton import: machines from the files of other tools.
+#include <baton/base/error.hpp>
+#include <baton/base/files.hpp>
+#include <baton/cli/command.hpp>
+#include <baton/cli/options.hpp>
+#include <baton/topologies/import/assemble.hpp>
+#include <baton/topologies/import/importer.hpp>
+#include <baton/topologies/inspect.hpp>
+#include <baton/topologies/load.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/format.h>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace baton::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using topologies::Imported;
+using topologies::Importer;
+using topologies::Topology;
+
+/// One file and what was made of it.
+struct ReadFile {
+    std::string path;
+    const Importer* format = nullptr;
+    bool recognized = false;  ///< the format was found from the content
+    Imported imported;
+};
+
+void print_list(const char* label, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) std::fputs(paragraph(label, line).c_str(), stdout);
+}
+
+Json file_json(const ReadFile& file) {
+    return {{"file", file.path},
+            {"format", file.format->name},
+            {"recognized", file.recognized},
+            {"found", file.imported.found},
+            {"assumed", file.imported.assumptions},
+            {"warnings", file.imported.warnings}};
+}
+
+class ImportCommand final : public Command {
+public:
+    std::string name() const override { return "import"; }
+    std::string summary() const override { return "reads machines from files of other tools"; }
+    std::vector<std::string> examples() const override {
+        return {"echo 'gpu0 gpu1 50GB/s 1us' | baton import - --hosts 4 --fabric ndr-rail -o machine.json"};
+    }
+
+    std::string help_notes() const override {
+        std::string lines = "Formats:\n";
+        for (const Importer& format : topologies::importers())
+            lines += fmt::format("  {:<14} {}\n", format.name, format.summary);
+        return lines + "\n";
+    }
+
+    void declare(CLI::App& app) override {
+        app.add_option("FORMAT_AND_FILES", words_,
+                       "a format and files of it, one a host; without a format it is recognized from the "
+                       "content; - reads standard input")
+            ->required();
+        app.add_option("-o,--output", output_, "topology file to write");
+        app.add_option("--hosts", hosts_, "the hosts of the files, so many times over")
+            ->check(CLI::Range(std::int64_t{1}, topologies::kMaxNodes));
+        app.add_option("--fabric", fabric_,
+                       "joins several hosts: TECHNOLOGY-SHAPE[,property=value...], as ndr-rail");
+        app.add_option("--nvlink-status", nvlink_status_,
+                       "text of `nvidia-smi nvlink -s` of the same host: rates of its NVLinks");
+        app.add_option("--arch", arch_,
+                       "architecture of the GPUs where the file does not say: sm_90, gfx942, ...");
+    }
+
+    int run() override {
+        const std::vector<ReadFile> files = read_files();
+        std::vector<Topology> hosts;
+        for (const ReadFile& file : files) hosts.push_back(file.imported.topology);
+        const Topology machine = topologies::assemble_hosts(hosts, static_cast<int>(hosts_), fabric_);
+        const std::string text = topologies::to_json(machine);
+        if (!output_.empty()) write_file(output_, text);
+        if (json) {
+            report_json(files, machine, text);
+            return 0;
+        }
+        for (const ReadFile& file : files) report(file);
+        std::fputs(fmt::format("\n{}: {} ranks, {} nodes, {} directed links, hash {}\n",
+                               output_.empty() ? machine.name : output_, machine.rank_count(),
+                               machine.nodes.size(), machine.links.size(), machine.hash())
+                       .c_str(),
+                   stdout);
+        print_list("problem: ", topologies::problems(machine));
+        const std::string next = output_.empty() ? fmt::format("baton import{} -o machine.json", as_typed())
+                                                 : fmt::format("baton topo show {}", shell_word(output_));
+        std::fputs(fmt::format("next: {}\n", next).c_str(), stdout);
+        return 0;
+    }
+
+private:
+    std::vector<ReadFile> read_files() const {
+        std::vector<std::string> paths = words_;
+        const Importer* given = nullptr;
+        if (paths.size() > 1) {
+            for (const Importer& format : topologies::importers()) {
+                if (paths.front() == format.name) given = &format;
+            }
+            if (given) paths.erase(paths.begin());
+        }
+        topologies::ImportOptions options;
+        options.arch = arch_;
+        const std::string status = nvlink_status_.empty() ? "" : read_file(nvlink_status_);
+        options.nvlink_status = {status, nvlink_status_};
+        std::vector<ReadFile> files;
+        for (const std::string& path : paths) {
+            const std::string text = read_file(path);
+            const topologies::ImportSource source{text, path};
+            ReadFile file{path, given ? given : &topologies::recognize(source), given == nullptr, {}};
+            file.imported = file.format->read(source, options);
+            files.push_back(std::move(file));
+        }
+        return files;
+    }
+
+    void report(const ReadFile& file) const {
+        std::fputs(fmt::format("{}: {}{}\n", file.path, file.format->name,
+                               file.recognized ? " (recognized from its content)" : "")
+                       .c_str(),
+                   stdout);
+        print_list("found: ", file.imported.found);
+        print_list("assumed: ", file.imported.assumptions);
+        print_list("warning: ", file.imported.warnings);
+    }
+
+    void report_json(const std::vector<ReadFile>& files, const Topology& machine,
+                     const std::string& text) const {
+        Json report = {{"files", Json::array()},        {"ranks", machine.rank_count()},
+                       {"nodes", machine.nodes.size()}, {"links", machine.links.size()},
+                       {"hash", machine.hash()},        {"problems", topologies::problems(machine)}};
+        for (const ReadFile& file : files) report["files"].push_back(file_json(file));
+        if (output_.empty())
+            report["topology"] = Json::parse(text);
+        else
+            report["output"] = output_;
+        std::fputs((report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n").c_str(), stdout);
+    }
+
+    std::string as_typed() const {
+        std::string typed;
+        for (const std::string& word : words_) typed += " " + shell_word(word);
+        if (hosts_ > 1) typed += fmt::format(" --hosts {}", hosts_);
+        if (!fabric_.empty()) typed += " --fabric " + shell_word(fabric_);
+        return typed;
+    }
+
+    std::vector<std::string> words_;
+    std::string output_, fabric_, nvlink_status_, arch_;
+    std::int64_t hosts_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> import_command() { return std::make_unique<ImportCommand>(); }
+
+}  // namespace baton::cli

@@ -1,0 +1,22 @@
+// The formats that importer.cpp lists, one source each. Internal to the layer.
+#pragma once
+
+#include <baton/topologies/import/importer.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace baton::topologies {
+
+bool recognizes_edge_list(std::string_view text);
+Imported read_edge_list(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kEdgeListImporter = {
+    "edge-list", "lines of FROM TO [RATE [LATENCY]], one link in both directions each", recognizes_edge_list,
+    read_edge_list};
+
+/// A sentence on what the text is when it is a file of this field but no machine: "this is ..., the topology
+/// is
+/// ..."; empty otherwise.
+std::string known_other_file(std::string_view text);
+
+}  // namespace baton::topologies
