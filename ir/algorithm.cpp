@@ -1,6 +1,7 @@
 #include <baton/ir/algorithm.hpp>
 
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/program.hpp>
 
 #include <fmt/format.h>
@@ -130,23 +131,24 @@ AlgorithmBuilder::AlgorithmBuilder(std::string name, Collective collective) {
 }
 
 AlgorithmBuilder& AlgorithmBuilder::add(StepOp op, Place source, Place destination, std::int64_t chunks) {
-    const std::string where = fmt::format("{}: step {}", algorithm_.name, steps_.size());
+    if (steps_.size() % 1024 == 0) stop_point();
+    const auto where = [&] { return fmt::format("{}: step {}", algorithm_.name, steps_.size()); };
     constexpr std::int64_t kLimit = std::int64_t{1} << 31;
     for (const auto& place : {source, destination}) {
         if (place.rank < 0 || place.rank >= algorithm_.collective.ranks)
             throw input_error(
                 fmt::format("rank {}, but there are {} ranks", place.rank, algorithm_.collective.ranks),
-                where);
+                where());
         if (place.index < 0 || chunks < 1 || chunks >= kLimit || place.index + chunks > kLimit)
             throw input_error(
-                fmt::format("index {} with {} chunks is outside 0..2^31-1", place.index, chunks), where);
+                fmt::format("index {} with {} chunks is outside 0..2^31-1", place.index, chunks), where());
     }
     const bool same = source.rank == destination.rank;
     if (same && op == StepOp::send) op = StepOp::copy;
     if (same && op == StepOp::send_reduce) op = StepOp::reduce;
     if (!same && (op == StepOp::copy || op == StepOp::reduce))
         throw input_error(
-            fmt::format("{} between ranks {} and {}", to_string(op), source.rank, destination.rank), where,
+            fmt::format("{} between ranks {} and {}", to_string(op), source.rank, destination.rank), where(),
             "copy and reduce stay on one rank; use send or send_reduce");
     Step step;
     step.op = op;

@@ -1,5 +1,6 @@
 // Two algorithms, one after the other.
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/transform.hpp>
 
 #include <fmt/format.h>
@@ -160,6 +161,7 @@ public:
         bool block_open = false;
         auto cursor = algorithm.steps();
         for (Step step; cursor.next(step);) {
+            if (out_.size() % 1024 == 0) stop_point();
             if (!step.par) block_open = false;
             const bool group_reads = step.op == StepOp::switch_reduce,
                        group_writes = step.op == StepOp::multicast;

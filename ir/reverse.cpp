@@ -2,6 +2,7 @@
 // walking its steps backwards, `d := s` becomes "s' += d', d' := nothing" and `d += s` becomes "s' += d'",
 // where x' stands for the outputs that x goes into. The first value added to nothing is a copy.
 #include <baton/base/error.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/transform.hpp>
 #include <baton/ir/verify/run_map.hpp>
 
@@ -275,6 +276,7 @@ Algorithm reverse(const Algorithm& algorithm) {
     for (std::size_t end = steps.size(); end > 0;) {
         std::size_t begin = end - 1;
         while (begin > 0 && steps[begin].par) --begin;
+        stop_point();
         reverser.block(std::span(steps).subspan(begin, end - begin));
         end = begin;
     }

@@ -19,7 +19,7 @@ namespace {
 /// What happens to an operation (a tile of a step); the low bits of an event's id.
 enum class Happens : std::uint8_t { left = 0, arrived = 1, reduced = 2 };
 
-constexpr std::int64_t kTimesBetweenStops = 64;  // points of time
+constexpr std::int64_t kWorkBetweenStops = 10'000;
 
 class Execution {
 public:
@@ -49,8 +49,12 @@ public:
                          fmt::format("{} steps in {} tiles are more than the limit of {} operations", steps_,
                                      tiles_, options_.operation_limit));
         begin();
-        for (std::int64_t times = 1; advance(); ++times) {
-            if (times % kTimesBetweenStops == 0) stop_point();
+        std::int64_t next_stop = 0;
+        while (advance()) {
+            if (const std::int64_t work = events_ + network_->work(); work > next_stop) {
+                stop_point();
+                next_stop = work + kWorkBetweenStops;
+            }
             if (events_ + network_->work() > options_.work_limit)
                 return ended(std::move(result), Outcome::budget_exceeded,
                              fmt::format("more work than the limit of {}, at {} of simulated time",

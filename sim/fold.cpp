@@ -1,6 +1,7 @@
 #include <baton/sim/fold.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
 #include <algorithm>
 #include <map>
@@ -63,6 +64,7 @@ public:
     std::optional<PreparedAlgorithm::Data> fold() {
         std::size_t known = 0;
         for (std::int64_t work = 0; work < kMostWork; work += steps_) {
+            stop_point();
             refine();
             const std::size_t now = Classes(step_).first.size();
             if (static_cast<std::int64_t>(now) * kLeastGain > steps_) return std::nullopt;

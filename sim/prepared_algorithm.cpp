@@ -3,6 +3,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/sim/fold.hpp>
 #include <baton/sim/step_bytes.hpp>
 
@@ -42,6 +43,7 @@ public:
         data_.lane_of.assign(at(count), -1);
         data_.path_of.assign(at(count), -1);
         for (std::int64_t s = 0; s < count; ++s) {
+            if (s % 1024 == 0) stop_point();
             const StepNode& step = data_.graph.step(s);
             if (local(step)) continue;
             data_.lane_of[at(s)] = lane(step);

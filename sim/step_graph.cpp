@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/verify/memory.hpp>
 
 #include <algorithm>
@@ -69,6 +70,8 @@ private:
     Map pieces_;
 };
 
+constexpr std::size_t kStepsBetweenStops = 1024;
+
 struct TooLarge {
     std::string why;
 };
@@ -91,6 +94,7 @@ public:
     void run() {
         auto cursor = algorithm_.steps();
         for (ir::Step step; cursor.next(step);) {
+            if (steps.size() % kStepsBetweenStops == 0) stop_point();
             if (!step.par) write_block();
             if (static_cast<std::int64_t>(steps.size()) >= limits_.steps)
                 throw TooLarge{fmt::format("more than {} steps", limits_.steps)};
@@ -209,6 +213,7 @@ private:
     void write_block() {
         std::int32_t s = static_cast<std::int32_t>(steps.size() - block_.size());
         for (const ir::Step& step : block_) {
+            if (at(s) % kStepsBetweenStops == 0) stop_point();
             edges_begin_ = edges.size();
             if (step.op == ir::StepOp::multicast) {
                 for (const int member : group(step, s)) write(step, s, member);
@@ -290,6 +295,7 @@ StepGraph::StepGraph(const ir::Algorithm& algorithm, const StepGraphLimits& limi
     builder.edges = {};
     std::int64_t kept = 0;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
+        if (s % kStepsBetweenStops == 0) stop_point();
         const auto begin = successors_.begin() + offsets_[s], end = successors_.begin() + offsets_[s + 1];
         std::sort(begin, end, [](const Successor& a, const Successor& b) {
             return a.step != b.step ? a.step < b.step : a.wait < b.wait;

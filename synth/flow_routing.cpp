@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -190,6 +191,7 @@ private:
 
     // Dijkstra's method at the present prices.
     void cheapest(int source, int sink, std::vector<int>& path) {
+        stop_point();
         ++round_;
         open_ = {};
         distance_[at(source)] = 0;

@@ -26,8 +26,9 @@ constexpr int kFinalists = 4;  // simulated at every size; more where they are c
 // where a run takes more than 1/kCheap of what there is for the size.
 constexpr double kHopeless = 1.5, kLikely = 1.1;
 constexpr std::int64_t kCheap = 32;
-constexpr std::int64_t kFewSteps = 200'000;  // screened while others are still made
-constexpr double kWorthMoreTiles = 0.997;    // what more tiles must leave of the time
+constexpr std::int64_t kFewSteps = 200'000;        // screened while others are still made
+constexpr std::int64_t kLastOperations = 100'000;  // of all runs after a stop: a tenth of a second
+constexpr double kWorthMoreTiles = 0.997;          // what more tiles must leave of the time
 
 // Tells a person how far the work is, from any thread.
 class Telling {
@@ -96,6 +97,7 @@ public:
             telling_.done("simulating sizes", order.size());
         });
         result_.stopped_early |= stopped_;
+        if (stopped_) fill(choices);
         for (Choice& choice : choices) {
             if (!choice.timings.empty()) result_.choices.push_back(std::move(choice));
         }
@@ -177,6 +179,8 @@ private:
             }
             telling_.done("screening candidates", all.size());
         });
+        if (stopped_ && std::none_of(all.begin(), all.end(), [](const auto& one) { return one != nullptr; }))
+            enter_last(all);
         std::vector<Candidate> usable;
         for (std::size_t c = 0; c < all.size(); ++c) {
             if (all[c]) {
@@ -188,6 +192,47 @@ private:
         }
         candidates = std::move(usable);
         result_.stopped_early |= stopped_;
+    }
+
+    // The time ended with candidates, none of them screened: the smallest one is, if that is quick.
+    void enter_last(std::vector<std::unique_ptr<Contender>>& all) const {
+        const StopScope unlimited{StopToken()};
+        const std::vector<Candidate>& candidates = result_.candidates;
+        const auto least =
+            std::min_element(candidates.begin(), candidates.end(),
+                             [](const Candidate& a, const Candidate& b) { return a.steps < b.steps; });
+        if (least == candidates.end() || least->steps > kFewSteps) return;
+        auto contender = std::make_unique<Contender>(topology_, *least, options_);
+        contender->screen();
+        if (contender->reason().empty())
+            all[static_cast<std::size_t>(least - candidates.begin())] = std::move(contender);
+    }
+
+    // After the stop nothing asks for more time, yet each size gets one run if anything was verified: of the
+    // likely best contender that is quick, else of the quickest.
+    void fill(std::vector<Choice>& choices) {
+        const StopScope unlimited{StopToken()};
+        const auto missing = std::count_if(choices.begin(), choices.end(),
+                                           [](const Choice& choice) { return choice.timings.empty(); });
+        for (Choice& choice : choices) {
+            if (!choice.timings.empty()) continue;
+            const auto operations = [&](std::size_t c) {
+                return contenders_[c]->operations(std::max(1, options_.tiles));
+            };
+            std::size_t taken = 0;
+            const auto rank = [&](std::size_t c) {
+                const bool quick = operations(c) <= kLastOperations / missing;
+                return std::pair(!quick,
+                                 quick ? contenders_[c]->estimate(choice.size, std::max(1, options_.tiles))
+                                       : static_cast<double>(operations(c)));
+            };
+            for (std::size_t c = 1; c < contenders_.size(); ++c) {
+                if (rank(c) < rank(taken)) taken = c;
+            }
+            Timing timing{static_cast<int>(taken), std::max(1, options_.tiles), {}};
+            timing.time = contenders_[taken]->run(choice.size, timing.tiles);
+            if (timing.time < Time::max()) choice.timings.push_back(timing);
+        }
     }
 
     // Climbs over powers of two from the estimated number of tiles while it gets better and `effort` lasts.

@@ -1,4 +1,5 @@
 // Rings through grids and through sparse direct networks.
+#include <baton/base/stop.hpp>
 #include <baton/synth/ring_network.hpp>
 
 #include <algorithm>
@@ -96,6 +97,7 @@ std::vector<int> neighbor_ring(const RingNetwork& network, std::uint64_t seed) {
         place[0] = 0;
         const std::int64_t budget = 2000 + 200LL * n;
         for (std::int64_t tries = 0; tries < budget; ++tries) {
+            if (tries % 256 == 0) stop_point();
             const int end = path.back();
             if (static_cast<int>(path.size()) == n && open(end, path.front())) return path;
             std::vector<int> fresh, old;

@@ -1,6 +1,7 @@
 // Rings over hosts: every host is walked as a whole, from an entry to an exit. Paths inside (exact for few
 // ranks, else a ring cut open) and hops between hosts are chosen together: at the largest rate that each hop
 // has by itself, the least latency.
+#include <baton/base/stop.hpp>
 #include <baton/synth/ring_network.hpp>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ Paths exact_paths(const Inside& host, double rate) {
         return set * static_cast<std::size_t>(n) + static_cast<std::size_t>(b);
     };
     for (int entry = 0; entry < n; ++entry) {
+        stop_point();
         std::vector<std::int64_t> least(sets * static_cast<std::size_t>(n), kUnreached);
         std::vector<std::int8_t> before(sets * static_cast<std::size_t>(n), -1);
         least[at(std::size_t{1} << entry, entry)] = 0;
@@ -191,6 +193,7 @@ private:
             // host before)
             std::vector<std::vector<std::pair<int, int>>> choice(count);
             std::vector<std::int64_t> cost;
+            stop_point();
             for (std::size_t h = 0; h < count; ++h) {
                 const int n = inside_[h].size;
                 std::vector<std::int64_t> entering(static_cast<std::size_t>(n), kUnreached),

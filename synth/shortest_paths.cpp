@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -58,6 +59,7 @@ Forest shortest_path_forest(int ranks, const std::vector<RankEdge>& edges, const
         std::stable_sort(order.begin(), order.end(),
                          [&](int a, int b) { return length[at(a)] < length[at(b)]; });
         for (std::int64_t t = 0; t < per_root; ++t) {
+            stop_point();
             PackedTree tree{root, 1, {}};
             for (const int v : order) {
                 int best = -1;

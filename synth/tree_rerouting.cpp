@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 
 #include <fmt/format.h>
 
@@ -161,6 +162,7 @@ private:
     // The best other place for a branch; no edge when none lowers the potential (or, for a lost branch, none
     // is there).
     Move best_move(std::size_t t, int v) {
+        stop_point();
         const Branches& tree = trees_[t];
         const int own = tree.by[at(v)];
         const double amount = static_cast<double>(tree.weight) / static_cast<double>(per_root_);
@@ -305,6 +307,7 @@ private:
                 std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
                     return trees_[t].depth[at(a)] > trees_[t].depth[at(b)];
                 });
+                stop_point();
                 for (const int v : order) {
                     const Move move = higher_place(t, v, most);
                     if (move.edge < 0) continue;

@@ -1,6 +1,7 @@
 #include <baton/synth/tree_schedules.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/ir/transform.hpp>
 
 #include <fmt/format.h>
@@ -91,6 +92,7 @@ ir::Algorithm out_trees(const ir::Collective& collective, const Forest& forest, 
             builder.copy({rank, Buffer::input, 0}, {rank, Buffer::output, 0}, chunks);
     }
     for (const Hop& hop : hops) {
+        stop_point();
         const int root = forest.trees[hop.tree].root;
         const std::int64_t index = (gather ? root * chunks : 0) + hop.first;
         builder.channel(hop.way);
@@ -162,6 +164,7 @@ ir::Algorithm scatter_trees(const ir::Collective& collective, const Forest& fore
     // In place, results overwrite what other trees still have to send: all first hops read before any writes.
     int depth = 0;
     for (const Hop& hop : hops_of(forest, classes)) {
+        stop_point();
         if (hop.depth == 1 && depth == 0) builder.begin_par();
         if (hop.depth == 2 && depth == 1) builder.end_par();
         depth = hop.depth;

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/topologies/forwarding.hpp>
 #include <baton/topologies/host_nics.hpp>
 #include <baton/topologies/route_search.hpp>
@@ -130,6 +131,7 @@ int Routes::Data::choose(const Branches& found, int state, std::uint64_t flow) c
 }
 
 Route Routes::Data::make(int source, int destination, int channel) {
+    stop_point();
     Route route;
     if (source == destination) {
         route.reachable = true;
@@ -206,6 +208,7 @@ void Routes::require_connected(const std::vector<int>& ranks) const {
     for (const int rank : ranks) data_->check_rank(rank);
     for (const int source : ranks) {
         std::vector<int> lost;
+        stop_point();
         for (const int destination : ranks) {
             if (!data_->reachable(source, destination)) lost.push_back(destination);
         }
