@@ -27,10 +27,15 @@ struct StopToken::State {
 
 StopToken::StopToken() : state_(std::make_shared<State>()) {}
 
-StopToken StopToken::within(double seconds) const {
-    constexpr double kEver = 1e9;  // beyond what the clock counts
+StopToken StopToken::child() const {
     StopToken token;
     token.state_->parent = state_;
+    return token;
+}
+
+StopToken StopToken::within(double seconds) const {
+    constexpr double kEver = 1e9;  // beyond what the clock counts
+    StopToken token = child();
     if (seconds < kEver) {
         token.state_->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                     std::chrono::duration<double>(seconds));
@@ -39,8 +44,7 @@ StopToken StopToken::within(double seconds) const {
 }
 
 StopToken StopToken::with_flag(const std::atomic<bool>& flag) const {
-    StopToken token;
-    token.state_->parent = state_;
+    StopToken token = child();
     token.state_->flag = &flag;
     return token;
 }

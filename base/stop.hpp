@@ -16,6 +16,8 @@ public:
     /// Never stops by itself.
     StopToken();
 
+    /// A token that stops with this one, and when it is told to by itself.
+    StopToken child() const;
     /// A token that stops with this one, and `seconds` (wall clock) from now.
     StopToken within(double seconds) const;
     /// A token that stops with this one, and when the flag is set: one that a signal handler may write. The

@@ -109,6 +109,9 @@ public:
         result_.warnings.assign(warnings.begin(), warnings.end());
     }
 
+    /// Whether any synthesizer made something, even if nothing of it could run.
+    bool made_any() const { return made_any_; }
+
 private:
     // Which candidates are simulated at all: those of few steps first, until half of `effort` is used up.
     std::vector<char> admitted() const {
@@ -127,13 +130,23 @@ private:
     }
 
     // Small candidates are screened at once, so that an early end finds some. With a time limit, half of it
-    // is for making.
+    // is for making, and more where nothing was made by then.
     void make() {
-        StopToken stop = options_.stop;
-        if (const std::optional<double> left = stop.seconds_left()) stop = stop.within(*left / 2);
-        const StopScope scope(stop);
+        const StopToken making = options_.stop.child();
+        const std::optional<double> left = options_.stop.seconds_left();
+        std::atomic<bool> any = false, half_over = false;
+        std::optional<StopWatch> half;
+        if (left) {
+            half.emplace(options_.stop.within(*left / 2), [&] {
+                half_over = true;
+                if (any) making.request_stop();
+            });
+        }
+        const StopScope scope(making);
         CandidateList list =
             make_candidates(topology_, result_.bound.collective, options_, [&](const Candidate& candidate) {
+                any = true;
+                if (half_over) making.request_stop();
                 if (candidate.steps > kFewSteps) return;
                 try {
                     auto contender = std::make_unique<Contender>(topology_, candidate, options_);
@@ -144,6 +157,7 @@ private:
                 }
             });
         result_.candidates = std::move(list.candidates);
+        made_any_ = !result_.candidates.empty();
         result_.refusals = std::move(list.refusals);
         result_.stopped_early = list.stopped;
     }
@@ -326,10 +340,11 @@ private:
     std::mutex mutex_;
     std::map<const ir::Algorithm*, std::unique_ptr<Contender>> early_;  // guarded while candidates are made
     std::atomic<bool> stopped_ = false;
+    bool made_any_ = false;
 };
 
 Error nothing_serves(const Synthesis& result, const ir::Collective& collective,
-                     const SynthesisOptions& options) {
+                     const SynthesisOptions& options, bool made) {
     // One reason keeps the line readable; each synthesizer asked for by name tells its own.
     const bool any = options.algorithm == "auto";
     std::string what =
@@ -337,8 +352,9 @@ Error nothing_serves(const Synthesis& result, const ir::Collective& collective,
             : fmt::format("{} does not serve {} on this topology", options.algorithm,
                           ir::to_string(collective.kind));
     if (!result.refusals.empty()) {
-        const Refusal& first = result.refusals.front();
-        what += any ? fmt::format(" ({}: {})", first.name, first.why) : fmt::format(" ({})", first.why);
+        // What was made and could not run tells more than what is not made for the kind; it stands last.
+        const Refusal& one = made ? result.refusals.back() : result.refusals.front();
+        what += any ? fmt::format(" ({}: {})", one.name, one.why) : fmt::format(" ({})", one.why);
     }
     return input_error(what, {}, any ? "--algorithm NAME says why another does not" : "try --algorithm auto");
 }
@@ -357,16 +373,19 @@ Synthesis synthesize(const Topology& topology, const ir::Collective& collective,
                           "use 0 to 65536");
     const StopScope scope(options.stop);
     Synthesis result;
+    bool made = false;
     try {
         stop_point();
         result.bound = bound(topology, collective);
-        Portfolio(topology, options, result).run();
+        Portfolio portfolio(topology, options, result);
+        portfolio.run();
+        made = portfolio.made_any();
     } catch (const Stopped&) {
         result.stopped_early = true;
     }
     if (result.choices.empty() && result.stopped_early)
         throw check_error("stopped before any schedule was verified and simulated", {}, "give it more time");
-    if (result.choices.empty()) throw nothing_serves(result, collective, options);
+    if (result.choices.empty()) throw nothing_serves(result, collective, options, made);
     return result;
 }
 

@@ -139,7 +139,7 @@ SynchronousMachine SynchronousMachine::reversed() const {
     std::vector<std::size_t> order(arcs.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (SynchronousArc& arc : turned.arcs) std::swap(arc.from, arc.to);
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         return std::pair(turned.arcs[a].from, turned.arcs[a].to) <
                std::pair(turned.arcs[b].from, turned.arcs[b].to);
     });

@@ -288,6 +288,8 @@ Topology load(const std::string& spec) {
     if (const GeneratorHelp* generator = find_generator(parsed.name))
         return load_generator(*generator, parsed);
     if (const EmbeddedFile* file = find_preset(parsed.name)) return load_preset(*file, parsed);
+    if (std::filesystem::is_directory(spec, ignored))
+        throw input_error("is a folder, not a file", spec.substr(0, 200));
     const bool looks_like_file =
         spec.find(".json") != std::string::npos || spec.find(".cbor") != std::string::npos;
     if (looks_like_file) throw input_error("there is no such file", spec.substr(0, 200));

@@ -293,7 +293,8 @@ public:
         for (std::size_t i = 0; i < order.size(); ++i) position[at(order[i])] = static_cast<int>(i);
         std::vector<Branches::State> states;
         for (const int i : order) states.push_back(std::move(nodes_[at(i)]));
-        std::sort(edges_.begin(), edges_.end(), [](const Edge& a, const Edge& b) { return a.link < b.link; });
+        std::stable_sort(edges_.begin(), edges_.end(),
+                         [](const Edge& a, const Edge& b) { return a.link < b.link; });
         for (const Edge& e : edges_)
             states[at(position[at(e.from)])].out.push_back({e.link, position[at(e.to)], 0});
         std::vector<double> behind(states.size(), 0);

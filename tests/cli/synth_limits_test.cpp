@@ -1,9 +1,12 @@
 // How long `baton synth` works and how it ends: time limits, signals, threads, impossible inputs.
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -28,26 +31,51 @@ std::string content(const std::string& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A `baton synth` in the background that a signal is sent to `pauses` tenths of a second after its start.
-int signaled(const std::vector<std::string>& arguments, const std::string& folder, int signal, int pauses,
-             int times = 1) {
+struct Ended {
+    int code = 0;  // exit status; 128 + n when ended by signal n
+    std::string errors;
+};
+
+// A `baton synth` whose standard error is a terminal, so that it tells how far it is; it gets the signal as
+// soon as it says `stage`.
+Ended signaled_at(const std::string& stage, const std::vector<std::string>& arguments,
+                  const std::string& folder, int signal) {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(terminal >= 0);
+    REQUIRE(::grantpt(terminal) == 0);
+    REQUIRE(::unlockpt(terminal) == 0);
+    const std::string name = ::ptsname(terminal);
     const pid_t child = ::fork();
     if (child == 0) {
+        std::signal(SIGINT, SIG_DFL);  // a shell may have it ignored
         if (::chdir(folder.c_str()) != 0) ::_exit(99);
-        if (!std::freopen("out.txt", "w", stdout) || !std::freopen("err.txt", "w", stderr)) ::_exit(99);
+        if (!std::freopen("out.txt", "w", stdout) || !std::freopen(name.c_str(), "w", stderr)) ::_exit(99);
         std::vector<char*> argv;
         for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
         argv.push_back(nullptr);
         ::execv(BATON_BINARY_DIR "/bin/baton", argv.data());
         ::_exit(99);
     }
-    for (int i = 0; i < times; ++i) {
-        ::usleep(static_cast<useconds_t>(pauses) * 100'000);
-        ::kill(child, signal);
-    }
+    Ended ended;
+    bool sent = false;
     int status = 0;
-    ::waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    for (pid_t done = 0; done == 0;) {
+        done = ::waitpid(child, &status, WNOHANG);
+        pollfd waiting{terminal, POLLIN, 0};
+        while (::poll(&waiting, 1, done == 0 ? 20 : 0) > 0 && (waiting.revents & POLLIN) != 0) {
+            char block[4096];
+            const ssize_t got = ::read(terminal, block, sizeof block);
+            if (got <= 0) break;
+            ended.errors.append(block, static_cast<std::size_t>(got));
+            if (sent || ended.errors.find(stage) == std::string::npos) continue;
+            ::kill(child, signal);
+            sent = true;
+        }
+    }
+    ::close(terminal);
+    CHECK(sent);
+    ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return ended;
 }
 
 }  // namespace
@@ -86,25 +114,32 @@ TEST_CASE("a short time gives what is verified by then, with a note, or nothing"
 }
 
 TEST_CASE("Ctrl-C ends the work with the best so far, written where it was wanted") {
-    // However slow the machine is, one of these waits ends while the work is going on.
-    bool stopped = false;
-    for (int pauses = 5; pauses <= 320 && !stopped; pauses *= 2) {
+    // Something is verified when candidates are screened, and far more is to do than a signal takes.
+    for (const int signal : {SIGINT, SIGTERM}) {
         const test::WorkFolder folder;
-        const int code =
-            signaled({"baton", "synth", "dgx_h100:hosts=32", "--size", "1GiB", "-o", "made.json"},
-                     folder.path(), pauses % 2 == 0 ? SIGTERM : SIGINT, pauses);
-        if (code == 1) {
-            CHECK(content(folder.path() + "/made.json").empty());
-            CHECK(content(folder.path() + "/err.txt").find("baton: stopped before any schedule") == 0);
-            continue;
-        }
-        REQUIRE(code == 0);
-        stopped = true;
+        const Ended ended = signaled_at(
+            "screening candidates",
+            {"baton", "synth", "dgx_h100:hosts=4", "--threads", "1", "--size", "1GiB", "-o", "made.json"},
+            folder.path(), signal);
+        CAPTURE(ended.errors);
+        CHECK(ended.code == 0);
         CHECK(content(folder.path() + "/out.txt").find("note: interrupted before the work was done") !=
               std::string::npos);
         CHECK(test::shell("baton verify made.json", folder.path()).code == 0);
     }
-    CHECK(stopped);
+}
+
+TEST_CASE("Ctrl-C before anything is verified leaves one line and no file") {
+    const test::WorkFolder folder;
+    // The first synthesizers, patterns of a thousand ranks, take longer than a signal.
+    const Ended ended = signaled_at("making candidates",
+                                    {"baton", "synth", "dgx_h100:hosts=128", "--algorithm", "forest",
+                                     "--size", "1GiB", "-o", "made.json"},
+                                    folder.path(), SIGINT);
+    CAPTURE(ended.errors);
+    CHECK(ended.code == 1);
+    CHECK(ended.errors.find("baton: stopped before any schedule") != std::string::npos);
+    CHECK(content(folder.path() + "/made.json").empty());
 }
 
 TEST_CASE("impossible inputs are refused with their cause before any search") {
