@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -37,8 +38,8 @@ struct Ended {
 };
 
 // A `baton synth` whose standard error is a terminal, so that it tells how far it is; it gets the signal as
-// soon as it says `stage`.
-Ended signaled_at(const std::string& stage, const std::vector<std::string>& arguments,
+// soon as it says one of `stages` (not all that pass quickly are shown).
+Ended signaled_at(const std::vector<std::string>& stages, const std::vector<std::string>& arguments,
                   const std::string& folder, int signal) {
     const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
     REQUIRE(terminal >= 0);
@@ -67,7 +68,10 @@ Ended signaled_at(const std::string& stage, const std::vector<std::string>& argu
             const ssize_t got = ::read(terminal, block, sizeof block);
             if (got <= 0) break;
             ended.errors.append(block, static_cast<std::size_t>(got));
-            if (sent || ended.errors.find(stage) == std::string::npos) continue;
+            const bool there = std::any_of(stages.begin(), stages.end(), [&](const std::string& stage) {
+                return ended.errors.find(stage) != std::string::npos;
+            });
+            if (sent || !there) continue;
             ::kill(child, signal);
             sent = true;
         }
@@ -114,11 +118,12 @@ TEST_CASE("a short time gives what is verified by then, with a note, or nothing"
 }
 
 TEST_CASE("Ctrl-C ends the work with the best so far, written where it was wanted") {
-    // Something is verified when candidates are screened, and far more is to do than a signal takes.
+    // On one thread patterns and forests are verified and simulated before these begin, and far more is to
+    // do then than a signal takes.
     for (const int signal : {SIGINT, SIGTERM}) {
         const test::WorkFolder folder;
         const Ended ended = signaled_at(
-            "screening candidates",
+            {": compose", ": shortest_paths", ": rerouted", ": bfb", ": ring", ": multi_ring", ": joint"},
             {"baton", "synth", "dgx_h100:hosts=4", "--threads", "1", "--size", "1GiB", "-o", "made.json"},
             folder.path(), signal);
         CAPTURE(ended.errors);
@@ -132,7 +137,7 @@ TEST_CASE("Ctrl-C ends the work with the best so far, written where it was wante
 TEST_CASE("Ctrl-C before anything is verified leaves one line and no file") {
     const test::WorkFolder folder;
     // The first synthesizers, patterns of a thousand ranks, take longer than a signal.
-    const Ended ended = signaled_at("making candidates",
+    const Ended ended = signaled_at({"making candidates"},
                                     {"baton", "synth", "dgx_h100:hosts=128", "--algorithm", "forest",
                                      "--size", "1GiB", "-o", "made.json"},
                                     folder.path(), SIGINT);

@@ -163,11 +163,11 @@ static std::string decisions(const synth::Synthesis& result) {
 }
 
 TEST_CASE("any number of threads gives the same result, for every kind") {
-    for (const char* machine : {"dgx1_v100", "mesh:2x3", "pcie_8gpu"}) {
+    for (const char* machine : {"dgx1_v100", "mesh:2x3"}) {
         CAPTURE(machine);
         const Topology topology = topologies::load(machine);
         for (const ir::CollectiveKind kind : ir::standard_kinds()) {
-            if (topology.rank_count() > 6 && kind != ir::CollectiveKind::all_reduce && !test::full())
+            if (std::string(machine) != "mesh:2x3" && kind != ir::CollectiveKind::all_reduce && !test::full())
                 continue;
             CAPTURE(ir::to_string(kind));
             synth::SynthesisOptions options;
@@ -175,7 +175,8 @@ TEST_CASE("any number of threads gives the same result, for every kind") {
             options.effort = 200'000;
             const ir::Collective all = collective(kind, topology.rank_count());
             const std::string one = decisions(synth::synthesize(topology, all, options));
-            for (const int threads : {2, 4}) {
+            for (const int threads : {4, 2}) {
+                if (threads == 2 && kind != ir::CollectiveKind::all_reduce && !test::full()) continue;
                 options.threads = threads;
                 CHECK(decisions(synth::synthesize(topology, all, options)) == one);
             }
@@ -215,7 +216,7 @@ TEST_CASE("a synthesis that is stopped on its way returns what was verified and 
     int calls = 0;
     int answers = 0;
     // Stops after so many reports of progress: at every stage of the work.
-    for (const int last : {2, 3, 5, 8, 12, 16, 20, 23, 26, 30, 40}) {
+    for (const int last : {2, 12, 20, 26, 30}) {
         CAPTURE(last);
         options.stop = StopToken();
         calls = 0;
