@@ -21,6 +21,7 @@ using topologies::Topology;
 
 constexpr int kFewHosts = 16;       // all pairs of hosts
 constexpr int kRingHosts = 64;      // rings take twice as many steps as hosts
+constexpr int kHalvingHosts = 256;  // broadcast and reduce by halves
 constexpr int kMostInside = 64;     // ranks of a host
 constexpr int kDealtHosts = 32;     // from here on all_gather deals shards out
 constexpr int kMostTornHosts = 64;  // up to here it tears steps
@@ -130,8 +131,10 @@ private:
                 break;
             }
             case Kind::broadcast:
-                ways = {{"recursive_halving"}, {"binomial"}};
                 if (h > 2) ways.push_back({"double_binary_tree"});
+                // Its many steps all differ: with many hosts simulation alone would take seconds.
+                if (h <= kHalvingHosts) ways.push_back({"recursive_halving"});
+                ways.push_back({"binomial"});
                 if (h > 3 && h <= kRingHosts) ways.push_back({"chain"});
                 break;
             default: ways = {{"direct"}}; break;

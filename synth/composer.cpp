@@ -71,16 +71,17 @@ private:
 
     // ---- phases
 
-    /// `part(host)` inside every host. `map` is told the host too.
+    /// `part(host)` inside every host. `map` is told the host too. The root of `root_host` has everything;
+    /// with `silent` it does not send either.
     template <class Part, class Map>
-    void inside_all(const Part& part, const Map& map, int root_host = -1) {
+    void inside_all(const Part& part, const Map& map, int root_host = -1, bool silent = false) {
         Index end = scratch_;
         for (int h = 0; h < hosts_; ++h) {
             const RegionMap of_host = [&](int local, ir::Buffer buffer, Index index, Index chunks) {
                 return map(local, buffer, index, chunks);
             };
             end = std::max(end, embed_regions(part(h), input_.rails.ranks[at(h)], of_host, scratch_, steps_,
-                                              h == root_host ? root_local_ : -1));
+                                              h == root_host ? root_local_ : -1, silent));
             check_limit();
         }
         scratch_ = end;
@@ -142,13 +143,27 @@ private:
         return {buffer, first * blocks_, count * blocks_, 1, 0, count};
     }
 
-    void gather_parts(int root_host) {
+    void gather_parts(int root_host, bool silent = false) {
         inside_all([&](int h) -> const ir::Algorithm& { return gather_inside(h); },
                    [&](int local, ir::Buffer buffer, Index index, Index chunks) {
                        return classes_from(output, buffer == input ? local * classes_ + index : index,
                                            chunks);
                    },
-                   root_host);
+                   root_host, silent);
+    }
+
+    /// Whether the root sends its part to every other rank of its host itself, and nothing else.
+    bool root_is_hub() const {
+        Index own = 0, all = 0;
+        auto cursor = gather_inside(root_host_).steps();
+        for (ir::Step step; cursor.next(step);) {
+            if (step.src_rank != root_local_ || step.dst_rank == root_local_) continue;
+            all += step.chunks;
+            const Index first = step.src_buffer == input ? 0 : step.src_index - root_local_ * classes_;
+            if (step.src_buffer != scratch && first >= 0 && first + step.chunks <= classes_)
+                own += step.chunks;
+        }
+        return own == all && own == (locals_ - 1) * classes_;
     }
 
     void all_reduce() {
@@ -167,17 +182,37 @@ private:
         gather_parts(-1);
     }
 
+    // Where the root would send its own part to every rank of its host, beside all other parts, it gives a
+    // piece of it to each, who pass theirs on: the root then sends everything once. Not for the patterns that
+    // are there for few steps.
     void broadcast() {
         const std::string& name = input_.between;
-        cut_buffer(patterns::natural_chunks(name, Kind::broadcast, hosts_));
+        const Index others = locals_ - 1;
+        const bool dealt = (name == "double_binary_tree" || name == "chain") && others > 1 && root_is_hub();
+        cut_buffer(patterns::natural_chunks(name, Kind::broadcast, hosts_) * (dealt ? others : 1));
         const int root = rank(root_host_, root_local_);
         send(root, input, 0, root, output, 0, collective_.chunks);
         for (int l = 0; l < locals_; ++l)
             if (l != root_local_) send(root, input, l * part_, rank(root_host_, l), output, l * part_, part_);
+        if (dealt) deal_own_part();
         between_all(
             rail_pattern(name, Kind::broadcast, blocks_, root_host_),
             [&](int l, int, ir::Buffer, Index index, Index chunks) { return blocks_of(l, index, chunks); });
-        gather_parts(root_host_);
+        gather_parts(root_host_, dealt);
+    }
+
+    void deal_own_part() {
+        const Index piece = part_ / (locals_ - 1);
+        Index place = root_local_ * part_;
+        for (int l = 0; l < locals_; ++l) {
+            if (l == root_local_) continue;
+            const int through = rank(root_host_, l);
+            send(rank(root_host_, root_local_), input, place, through, output, place, piece);
+            for (int to = 0; to < locals_; ++to)
+                if (to != l && to != root_local_)
+                    send(through, output, place, rank(root_host_, to), output, place, piece);
+            place += piece;
+        }
     }
 
     // ---- kinds with shards; shards are numbered host by host here

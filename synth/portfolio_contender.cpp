@@ -17,6 +17,9 @@ constexpr int kDeepTiles = 8;
 constexpr std::int64_t kNearOperations = 2'000'000;
 constexpr int kNearTiles = 16;
 constexpr double kNear = 1.15, kAtBound = 1.008;
+// Above so many ranks there are few candidates (see `make_candidates`): each may have more.
+constexpr int kManyRanks = 2048;
+constexpr std::int64_t kMoreOperations = 5'000'000;
 // Bytes; smaller messages cost more than they gain on any real machine.
 constexpr std::int64_t kLeastTile = 4096;
 // From so many steps on those that symmetry makes equal run once.
@@ -41,7 +44,7 @@ sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     options.tiles = tiles;
     options.policy = options_.policy;
     options.seed = options_.seed;
-    options.operation_limit = std::max(kNearOperations, steps_);
+    options.operation_limit = std::max(most_operations(kNearOperations), steps_);
     return prepared_.run(options);
 }
 
@@ -82,6 +85,10 @@ void Contender::screen() {
     load_ = per_byte(load_);
 }
 
+std::int64_t Contender::most_operations(std::int64_t usual) const {
+    return topology_.rank_count() > kManyRanks ? std::max(usual, kMoreOperations) : usual;
+}
+
 double Contender::estimate(Bytes size, int tiles) const {
     return latency_ + static_cast<double>(size.count) * (load_ + rest_ / tiles);
 }
@@ -89,12 +96,13 @@ double Contender::estimate(Bytes size, int tiles) const {
 bool Contender::worth_tiling(Bytes size, int tiles) const {
     const bool few = operations(tiles) <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
     return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
-           operations(tiles) <= kMostOperations;
+           operations(tiles) <= most_operations(kMostOperations);
 }
 
 bool Contender::worth_more(Bytes size, int tiles, double ratio) const {
     return ratio > kAtBound && ratio < kNear && tiles / kNearTiles <= options_.most_tiles &&
-           size.count / chunks_ / tiles >= kLeastTile && operations(tiles) <= kNearOperations;
+           size.count / chunks_ / tiles >= kLeastTile &&
+           operations(tiles) <= most_operations(kNearOperations);
 }
 
 int Contender::estimated_tiles(Bytes size) const {

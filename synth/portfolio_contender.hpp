@@ -51,6 +51,7 @@ public:
 
 private:
     sim::SimulationResult simulate(Bytes size, int tiles) const;
+    std::int64_t most_operations(std::int64_t usual) const;
 
     const topologies::Topology& topology_;
     const SynthesisOptions& options_;

@@ -81,7 +81,7 @@ void append_regions(const ir::Step& kind, int source, const Region& from, int de
 }
 
 std::int64_t embed_regions(const ir::Algorithm& part, const std::vector<int>& ranks, const RegionMap& map,
-                           std::int64_t scratch, std::vector<ir::Step>& steps, int skip_to) {
+                           std::int64_t scratch, std::vector<ir::Step>& steps, int skip_to, bool silent) {
     const auto places = part.scratch_places();
     const std::int64_t most = *std::max_element(places.begin(), places.end());
     const std::int64_t unit = most > 0 ? widest(part, map) : 1;
@@ -90,7 +90,8 @@ std::int64_t embed_regions(const ir::Algorithm& part, const std::vector<int>& ra
     auto cursor = part.steps();
     for (ir::Step step; cursor.next(step);) {
         if (!step.in_par || !step.par) open = false;
-        if (step.dst_rank == skip_to && step.src_rank != step.dst_rank) continue;
+        const bool between = step.src_rank != step.dst_rank;
+        if (between && (step.dst_rank == skip_to || (silent && step.src_rank == skip_to))) continue;
         const bool from_scratch = step.src_buffer == ir::Buffer::scratch;
         const bool to_scratch = step.dst_buffer == ir::Buffer::scratch;
         for (std::int64_t done = 0; done < step.chunks;) {

@@ -28,10 +28,12 @@ using RegionMap = std::function<Region(int rank, ir::Buffer buffer, std::int64_t
 
 /// Appends the steps of `part`, its rank i being rank `ranks[i]`. Scratch of `part` stands from place
 /// `scratch` on. Copies of a place to itself and what other ranks send to rank `skip_to` of `part` (which
-/// holds it already) are left out. Pinned routes are dropped: they name nodes of another machine. Returns the
-/// end of the scratch in use. REQUIRES: no switch steps.
+/// holds it already) are left out; with `silent`, what that rank sends to others, too. Pinned routes are
+/// dropped: they name nodes of another machine. Returns the end of the scratch in use. REQUIRES: no switch
+/// steps.
 std::int64_t embed_regions(const ir::Algorithm& part, const std::vector<int>& ranks, const RegionMap& map,
-                           std::int64_t scratch, std::vector<ir::Step>& steps, int skip_to = -1);
+                           std::int64_t scratch, std::vector<ir::Step>& steps, int skip_to = -1,
+                           bool silent = false);
 
 /// Appends one step from a region of one rank to a region of another (or the same), torn into as many steps
 /// as the runs ask for. `kind` gives the operation, channel and par block.

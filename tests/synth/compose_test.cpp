@@ -209,6 +209,19 @@ TEST_CASE("every kind is composed on hundreds of ranks") {
     }
 }
 
+TEST_CASE("broadcast and reduce keep all rails of the root's host at work") {
+    const Topology t = topologies::load("paper/h100-rail:hosts=8");
+    for (const Kind kind : {Kind::broadcast, Kind::reduce}) {
+        CAPTURE(to_string(kind));
+        synth::SynthesisOptions wanted = options({Bytes{std::int64_t{1} << 30}});
+        wanted.tiles = 256;
+        const synth::Synthesis made = synth::synthesize(t, collective_of(kind, t.rank_count(), 11), wanted);
+        const synth::Choice& choice = made.choices.front();
+        CHECK(choice.best().time >= choice.bound);
+        CHECK(choice.best().time.seconds() < 1.025 * choice.bound.seconds());
+    }
+}
+
 TEST_CASE("compose says why it does not serve") {
     const auto refusal = [](const char* spec, Kind kind) -> std::string {
         const Topology t = topologies::load(spec);
