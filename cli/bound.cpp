@@ -4,7 +4,7 @@
 #include <baton/cli/machine_options.hpp>
 #include <baton/sim/step_bytes.hpp>
 #include <baton/synth/bound.hpp>
-#include <baton/synth/joint_optimum.hpp>
+#include <baton/synth/tree_rate.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -34,19 +34,15 @@ std::vector<Row> rows_of(const synth::Bound& bound, const std::vector<Bytes>& si
     return rows;
 }
 
-void print(const topologies::Topology& topology, const synth::Bound& bound, const std::vector<Row>& rows,
+void print(const topologies::Topology& topology, const synth::Bound& bound,
+           const std::optional<synth::TreeRate>& trees, const std::vector<Row>& rows,
            const std::string& next) {
     std::string text = fmt::format("{} on {}\n\n", title(bound.collective),
                                    topology.name.empty() ? "the topology" : topology.name);
     text += "latency:   " + latency_in_words(topology, bound) + "\n";
     text += "bandwidth: " + bandwidth_in_words(topology, bound) + "\n";
     if (!bound.bandwidth.best_cut) text += "           (the best argument found; a better one may exist)\n";
-    if (const auto rate = synth::tree_optimum_rate(topology, bound.collective))
-        text += fmt::format(
-            "trees:     {:.6g} GB/s is the optimum over all tree schedules (linear program, not a bound on "
-            "other "
-            "methods)\n",
-            *rate * 1e-9);
+    if (trees) text += "trees:     " + tree_rate_in_words(*trees) + "\n";
     Table table({"size", "no method is below", "because of", "algbw GB/s", "busbw GB/s"});
     for (const Row& row : rows) {
         table.row({to_string(row.size), to_string(row.time),
@@ -57,7 +53,8 @@ void print(const topologies::Topology& topology, const synth::Bound& bound, cons
     std::fputs(text.c_str(), stdout);
 }
 
-Json to_json(const topologies::Topology& topology, const synth::Bound& bound, const std::vector<Row>& rows) {
+Json to_json(const topologies::Topology& topology, const synth::Bound& bound,
+             const std::optional<synth::TreeRate>& trees, const std::vector<Row>& rows) {
     Json json = {{"topology", {{"name", topology.name}, {"hash", topology.hash()}}},
                  {"collective", ir::to_string(bound.collective.kind)},
                  {"ranks", bound.collective.ranks}};
@@ -65,7 +62,10 @@ Json to_json(const topologies::Topology& topology, const synth::Bound& bound, co
     json.update(Json::parse(synth::to_json(topology, bound)));
     json["in_words"] = {{"latency", latency_in_words(topology, bound)},
                         {"bandwidth", bandwidth_in_words(topology, bound)}};
-    if (const auto rate = synth::tree_optimum_rate(topology, bound.collective)) json["tree_optimum"] = *rate;
+    if (trees) {
+        json["tree_optimum"] = trees->at_most.value();
+        json["tree_witness"] = Json::parse(to_json(topology, *trees));
+    }
     json["sizes"] = Json::array();
     for (const Row& row : rows) {
         json["sizes"].push_back({{"size", row.size.count},
@@ -95,12 +95,13 @@ public:
         const topologies::Topology topology = machine_.load();
         const synth::Bound bound = synth::bound(topology, options_.collective(topology.rank_count()));
         const std::vector<Row> rows = rows_of(bound, options_.size_list());
-        if (json)
-            std::printf(
-                "%s\n",
-                to_json(topology, bound, rows).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-        else
-            print(topology, bound, rows, "baton synth" + machine_.as_typed() + options_.as_typed());
+        const std::optional<synth::TreeRate> trees = synth::tree_rate(topology, bound.collective);
+        if (json) {
+            const Json all = to_json(topology, bound, trees, rows);
+            std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+        } else {
+            print(topology, bound, trees, rows, "baton synth" + machine_.as_typed() + options_.as_typed());
+        }
         return 0;
     }
 

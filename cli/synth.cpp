@@ -11,8 +11,8 @@
 #include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/schedule.hpp>
 #include <baton/sim/step_bytes.hpp>
-#include <baton/synth/joint_optimum.hpp>
 #include <baton/synth/synthesize.hpp>
+#include <baton/synth/tree_rate.hpp>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -99,7 +99,7 @@ private:
     }
     synth::Synthesis synthesize();
     void find_tree_optimum(const ir::Collective& collective, const StopToken& stop);
-    Time yardstick(const synth::Choice& choice) const;
+    Time yardstick(const synth::Synthesis& result, const synth::Choice& choice) const;
     std::string trees_in_words() const;
     std::string ending(const synth::Synthesis& result) const;
     void print(const synth::Synthesis& result) const;
@@ -117,8 +117,8 @@ private:
     CLI::Option* time_limit_given_ = nullptr;
     double time_limit_ = 0;
     int threads_ = 0;
-    std::optional<double> tree_rate_;  // bytes of the buffer per second
-    bool forwards_only_ = false;       // an all_reduce, and no node multicasts or reduces
+    std::optional<synth::TreeRate> trees_found_;
+    bool all_reduce_ = false;
     bool interrupted_ = false;
     bool explain_ = false;
     topologies::Topology machine_;
@@ -167,33 +167,29 @@ synth::Synthesis SynthCommand::synthesize() {
 }
 
 void SynthCommand::find_tree_optimum(const ir::Collective& collective, const StopToken& stop) {
-    forwards_only_ = std::none_of(machine_.nodes.begin(), machine_.nodes.end(),
-                                  [](const auto& node) { return node.multicast || node.reduce; });
+    all_reduce_ = true;
     try {
         const StopScope scope(stop);
         stop_point();
-        tree_rate_ = synth::tree_optimum_rate(machine_, collective);
+        trees_found_ = synth::tree_rate(machine_, collective);
     } catch (const Stopped&) {
     }
 }
 
-// What a time is measured against: the bound, or what all tree schedules need where that is known.
-Time SynthCommand::yardstick(const synth::Choice& choice) const {
-    if (!tree_rate_) return choice.bound;
-    return std::max(choice.bound, Time::from_seconds(static_cast<double>(choice.size.count) / *tree_rate_));
+Time SynthCommand::yardstick(const synth::Synthesis& result, const synth::Choice& choice) const {
+    const synth::Candidate& candidate = result.candidates[static_cast<std::size_t>(choice.best().candidate)];
+    return synth::yardstick(choice.bound, trees_found_, *candidate.algorithm, choice.size);
 }
 
 std::string SynthCommand::trees_in_words() const {
-    if (tree_rate_)
-        return fmt::format(
-            "trees:           {:.6g} GB/s is the optimum over all tree schedules; gap is what the time is "
-            "above "
-            "this and the bound\n",
-            *tree_rate_ * 1e-9);
-    if (forwards_only_)
+    if (trees_found_)
+        return "trees:           " + tree_rate_in_words(*trees_found_) +
+               "\n                 (gap is what the time is above this and the bound, for steps of switches "
+               "above the bound)\n";
+    if (all_reduce_)
         return "trees:           no optimum over tree schedules here (made up to 64 ranks and 400 links); "
-               "gap is "
-               "what the time is above the bound\n";
+               "gap "
+               "is what the time is above the bound\n";
     return {};
 }
 
@@ -215,16 +211,21 @@ void SynthCommand::print(const synth::Synthesis& result) const {
     text += "latency bound:   " + latency_in_words(machine_, result.bound) + "\n";
     text += "bandwidth bound: " + bandwidth_in_words(machine_, result.bound) + "\n";
     text += trees_in_words() + "\n";
-    Table table({"size", "algorithm", "tiles", "time", "bound", "gap", "algbw GB/s", "busbw GB/s"});
+    std::vector<std::string> heads = {"size", "algorithm", "tiles", "time", "bound"};
+    if (trees_found_) heads.push_back("trees");
+    heads.insert(heads.end(), {"gap", "algbw GB/s", "busbw GB/s"});
+    Table table(heads);
     const double factor = sim::bus_factor(collective);
     for (const synth::Choice& choice : result.choices) {
         const synth::Timing& best = choice.best();
         const double algbw = gigabytes(choice.size, best.time);
-        table.row({to_string(choice.size),
-                   result.candidates[static_cast<std::size_t>(best.candidate)].label(),
-                   std::to_string(best.tiles), to_string(best.time), to_string(choice.bound),
-                   gap(best.time, yardstick(choice)), fmt::format("{:.2f}", algbw),
-                   fmt::format("{:.2f}", algbw * factor)});
+        std::vector<std::string> row = {
+            to_string(choice.size), result.candidates[static_cast<std::size_t>(best.candidate)].label(),
+            std::to_string(best.tiles), to_string(best.time), to_string(choice.bound)};
+        if (trees_found_) row.push_back(to_string(trees_found_->time(choice.size)));
+        row.insert(row.end(), {gap(best.time, yardstick(result, choice)), fmt::format("{:.2f}", algbw),
+                               fmt::format("{:.2f}", algbw * factor)});
+        table.row(row);
     }
     text += table.text();
     for (const synth::Candidate& candidate : result.candidates) {
@@ -252,7 +253,7 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
                      {"bound", Json::parse(synth::to_json(machine_, result.bound))},
                      {"model", result.model}};
     if (ir::has_root(collective.kind)) document["root"] = collective.root;
-    if (tree_rate_) document["tree_optimum"] = *tree_rate_;
+    if (trees_found_) document["tree_optimum"] = trees_found_->at_most.value();
     document["candidates"] = Json::array();
     for (const synth::Candidate& candidate : result.candidates) {
         document["candidates"].push_back({{"name", candidate.name},
@@ -274,8 +275,9 @@ void SynthCommand::print_json(const synth::Synthesis& result) const {
                     {"time", best.time.seconds()},
                     {"picoseconds", best.time.picoseconds},
                     {"bound", choice.bound.seconds()}};
+        if (trees_found_) row["tree_time"] = trees_found_->time(choice.size).seconds();
         if (choice.bound.picoseconds > 0) {
-            row["gap"] = best.time.seconds() / yardstick(choice).seconds() - 1;
+            row["gap"] = best.time.seconds() / yardstick(result, choice).seconds() - 1;
             row["gap_to_bound"] = best.time.seconds() / choice.bound.seconds() - 1;
         }
         row["algbw"] = algbw;

@@ -207,14 +207,15 @@ AlgorithmBuilder& AlgorithmBuilder::via(const std::string& route) {
     via_ = -1;
     if (route.empty()) return *this;
     auto& vias = algorithm_.vias;
-    const auto found = std::find(vias.begin(), vias.end(), route);
-    via_ = static_cast<int>(found - vias.begin());
-    if (found == vias.end()) vias.push_back(route);
+    const auto [place, fresh] = via_number_.emplace(route, static_cast<int>(vias.size()));
+    via_ = place->second;
+    if (fresh) vias.push_back(route);
     return *this;
 }
 
 Algorithm AlgorithmBuilder::build() {
     if (par_open_) throw input_error("a par block is still open", algorithm_.name, "call end_par");
+    via_number_.clear();
     Item item;
     item.value = ExplicitSteps{std::make_shared<const std::vector<Step>>(std::move(steps_))};
     algorithm_.body.push_back(std::move(item));

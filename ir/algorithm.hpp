@@ -183,6 +183,7 @@ private:
     std::vector<Step> steps_;
     Protocol protocol_ = Protocol::automatic;
     int channel_ = -1, via_ = -1;
+    std::map<std::string, int> via_number_;
     bool par_open_ = false, par_first_ = false;
 };
 

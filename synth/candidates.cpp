@@ -18,6 +18,7 @@
 #include <baton/synth/rerouted.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
+#include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
 
@@ -62,10 +63,13 @@ std::string trees_in_words(std::int64_t per_root, int depth, double loss = 0) {
 // that several may run at once.
 class Maker {
 public:
-    Maker(const Topology& topology, const ir::Collective& collective, const SynthesisOptions& options)
+    /// `tell`: called with what a synthesizer is at; may be empty.
+    Maker(const Topology& topology, const ir::Collective& collective, const SynthesisOptions& options,
+          std::function<void(const std::string& stage, double fraction)> tell)
         : topology_(topology),
           collective_(collective),
           options_(options),
+          tell_(std::move(tell)),
           routes_(topology, options.policy, options.seed) {}
 
     // A synthesizer that is no pattern: what it is called, and what makes its candidates.
@@ -184,6 +188,7 @@ private:
     // are at times slower than their load on links says, by sharing: then trees with fewer ways are tried
     // too.
     void packed_trees() {
+        require_few_steps(collective_, options_.step_limit);
         std::vector<TreeLimits> attempts;
         if (options_.trees > 0)
             attempts = {TreeLimits(options_.trees, true, options_.most_depth)};
@@ -258,12 +263,17 @@ private:
     }
 
     void flows() {
-        for (FlowAlgorithm& made : mcf(topology_, collective_, options_.policy, options_.seed)) {
+        FlowOptions search;
+        search.policy = options_.policy;
+        search.seed = options_.seed;
+        search.progress = tell_;
+        search.take = [&](FlowAlgorithm&& made) {
             std::string variant =
                 fmt::format("{} a shard, {}", counted(made.chunks, "chunk"), counted(made.hops, "hop"));
             if (made.loss >= 5e-5) variant += fmt::format(", {:.2f}% off its flow", 100 * made.loss);
             add("mcf", variant, std::move(made.algorithm));
-        }
+        };
+        mcf(topology_, collective_, search);
     }
 
     // All points of the frontier; among others only where that takes about a second.
@@ -285,6 +295,7 @@ private:
     }
 
     void breadth_first_layers() {
+        require_few_steps(collective_, options_.step_limit);
         std::string variant;
         int depth = 0;
         ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
@@ -309,6 +320,7 @@ private:
 
     // Groups are searched once; the last result of a group stands beside all further ones of the others.
     void rerouted_trees() {
+        require_few_steps(collective_, options_.step_limit);
         std::vector<std::vector<ReroutedAlgorithm>> found;
         for (std::size_t number = 0, most = 1; number < most; ++number) {
             double loss = 0;
@@ -331,6 +343,7 @@ private:
     }
 
     void shortest_path_trees() {
+        require_few_steps(collective_, options_.step_limit);
         for (const std::int64_t per_root : {1, 4}) {
             int depth = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
@@ -415,6 +428,7 @@ private:
     const Topology& topology_;
     const ir::Collective& collective_;
     const SynthesisOptions& options_;
+    std::function<void(const std::string& stage, double fraction)> tell_;
     topologies::Routes routes_;
     CandidateList list_;
     std::vector<std::vector<Ring>> rings_;  // [group]
@@ -513,18 +527,24 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
     const std::vector<std::vector<std::size_t>> parts = parts_of_work(known, all ? "" : options.algorithm);
     std::atomic<bool> stopped = false;
     std::mutex telling;
-    std::size_t done = 0;
-    const auto tell = [&](const std::string& name) {
+    std::size_t begun = 0;
+    const auto tell = [&](const std::string& what, bool begins, double share) {
         const std::lock_guard lock(telling);
+        if (!options.progress) return;
         const auto all_of_them = static_cast<double>(all ? known.size() : 1);
-        if (options.progress)
-            options.progress("making candidates: " + name, static_cast<double>(done++) / all_of_them);
+        begun += begins ? 1 : 0;
+        const double done = static_cast<double>(begun) - 1 + std::clamp(share, 0.0, 1.0);
+        options.progress("making candidates: " + what, done / all_of_them);
     };
     parallel_for(parts.size(), options.threads, [&](std::size_t p) {
-        Maker maker(topology, collective, options);
+        std::string now;
+        Maker maker(topology, collective, options, [&](const std::string& stage, double share) {
+            tell(fmt::format("{}: {}", now, stage), false, share);
+        });
         for (const std::size_t i : parts[p]) {
             try {
-                tell(known[i].name);
+                now = known[i].name;
+                tell(now, true, 0);
                 stop_point();
                 lists[i] = options.repair ? maker.repaired_schedule() : maker.make(known[i].name);
                 if (made) std::for_each(lists[i].candidates.begin(), lists[i].candidates.end(), made);

@@ -2,6 +2,7 @@
 
 #include <baton/base/index.hpp>
 #include <baton/base/rational.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/max_flow.hpp>
 #include <baton/synth/multicommodity.hpp>
 
@@ -79,6 +80,7 @@ LengthBound evaluate(const FlowNetwork& network, std::vector<std::int64_t> lengt
 
 std::vector<std::int64_t> distances_from(const FlowNetwork& network, const std::vector<std::int64_t>& lengths,
                                          int source, std::vector<int>* order) {
+    stop_point();
     std::vector<std::int64_t> distance(at(network.vertices), kOutOfReach);
     using Entry = std::pair<std::int64_t, int>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/participants.hpp>
 #include <baton/topologies/forwarding.hpp>
 
@@ -147,6 +148,7 @@ public:
             network_.vertex_of_rank.push_back(vertex({node, rules_.start(node), false}));
         }
         while (!open_.empty()) {
+            stop_point();
             const State state = open_.back();
             open_.pop_back();
             expand(state);

@@ -106,6 +106,7 @@ public:
                 units = units < kDust ? 0 : units * static_cast<double>(routing_.chunks);
             // Chunk by chunk over all sinks, so that what is rounded up here is rounded down there.
             for (std::int64_t k = 0; k < routing_.chunks; ++k) {
+                stop_point();
                 for (std::size_t s = 0; s < demand.sinks.size(); ++s) {
                     std::vector<int>& hops =
                         routing_.paths[routing_.first[d] + s * at(routing_.chunks) + at(k)];
@@ -232,6 +233,7 @@ private:
         bool moved = false;
         std::vector<int> path, hops;
         for (std::size_t d = 0; d < network_.demands.size(); ++d) {
+            stop_point();
             const FlowDemand& demand = network_.demands[d];
             for (std::size_t i = 0; i < demand.sinks.size() * at(routing_.chunks); ++i) {
                 if (work_ <= 0) return moved;

@@ -1,6 +1,7 @@
 #include <baton/synth/flow_symmetry.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/even_flow.hpp>
 #include <baton/synth/flow_lengths.hpp>
 #include <baton/synth/linear_program.hpp>
@@ -120,6 +121,7 @@ private:
     }
 
     void round() {
+        stop_point();
         const std::vector<int> arc_color = arc_colors();
         using Neighbors = std::vector<std::pair<int, int>>;
         std::vector<std::tuple<int, Neighbors, Neighbors>> vertex(at(network_->vertices));

@@ -5,6 +5,7 @@
 #include <baton/synth/link_forest.hpp>
 #include <baton/synth/rate_division.hpp>
 #include <baton/synth/symmetric_forest.hpp>
+#include <baton/synth/tree_lanes.hpp>
 #include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
@@ -48,6 +49,7 @@ public:
         options_.most_per_root = limits.most_trees;
         options_.exact_count = limits.exactly;
         options_.most_depth = limits.most_depth;
+        most_steps_ = limits.most_steps;
         tree_ways_ = limits.ways;
         rooted_ = ir::has_root(collective.kind);
         roots_ = tree_phases(collective).roots;
@@ -192,6 +194,7 @@ private:
         options.turned = turned;
         options.exact_count = options_.exact_count;
         options.most_depth = options_.most_depth;
+        options.most_edges = most_steps_ / (collective_.kind == Kind::all_reduce ? 2 : 1);
         // Shifted trees are few, however fine their shares.
         options.most_per_root = options_.most_per_root > 1 && !options_.exact_count
                                     ? std::max<std::int64_t>(1024, options_.most_per_root)
@@ -209,6 +212,7 @@ private:
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;
+    std::int64_t most_steps_;
     TreeWays tree_ways_ = TreeWays::links;
     WayNumbers numbers_;
 };
@@ -236,36 +240,6 @@ void pin_ways(ir::Algorithm& algorithm, const std::map<std::tuple<int, int, int>
         {ir::ExplicitSteps{std::make_shared<const std::vector<ir::Step>>(std::move(steps))}, 0}};
 }
 
-namespace {
-
-// Trees that share a pair of ranks get a lane each there: one lane would have to be twice as fast as its
-// neighbors, which fair sharing does not give. Few trees only.
-void separate_lanes(ir::Algorithm& algorithm) {
-    constexpr std::size_t kMostLanes = 16;
-    std::vector<ir::Step> steps = ir::expand(algorithm);
-    using Lane = std::pair<int, int>;  // way, chunk
-    std::map<std::pair<int, int>, std::vector<Lane>> lanes;
-    for (const ir::Step& step : steps) {
-        if (!step.crosses()) continue;
-        std::vector<Lane>& list = lanes[{step.src_rank, step.dst_rank}];
-        const Lane lane{step.via, step.dst_index};
-        if (std::find(list.begin(), list.end(), lane) == list.end()) list.push_back(lane);
-        if (list.size() > kMostLanes) return;
-    }
-    if (std::all_of(lanes.begin(), lanes.end(), [](const auto& l) { return l.second.size() == 1; })) return;
-    for (ir::Step& step : steps) {
-        if (!step.crosses()) continue;
-        const std::vector<Lane>& list = lanes[{step.src_rank, step.dst_rank}];
-        const auto place = std::find(list.begin(), list.end(), Lane{step.via, step.dst_index});
-        if (list.size() > 1 || step.via >= 0)
-            step.channel = static_cast<std::int16_t>(place - list.begin() + (step.via >= 0 ? 1 : 0));
-    }
-    algorithm.body = {
-        {ir::ExplicitSteps{std::make_shared<const std::vector<ir::Step>>(std::move(steps))}, 0}};
-}
-
-}  // namespace
-
 bool forest_serves(Kind kind) {
     return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::all_gather ||
            kind == Kind::reduce_scatter || kind == Kind::all_reduce;
@@ -276,6 +250,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (!forest_serves(collective.kind))
         throw input_error(fmt::format("forest is not made for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("forest serves one group of all ranks only");
+    require_few_steps(collective, limits.most_steps);
     Phases phases(topology, collective, limits, policy, seed);
     const TreePhases runs = tree_phases(collective);
     Forest in_forest, out_forest;
@@ -289,10 +264,15 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
         if (forest->optimum > 0)
             made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);
     }
+    require_few_steps(runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr, limits.most_steps);
+    std::vector<TreePhase> laned;
+    if (runs.in) laned.push_back({&in_forest, true});
+    if (runs.out) laned.push_back({&out_forest, false});
+    const LaneRoutes lanes =
+        assign_lanes(topology, topologies::Routes(topology, policy, seed), laned, phases.ways());
     made.algorithm =
         tree_schedule(collective, runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr);
-    pin_ways(made.algorithm, phases.ways(), topology);
-    if (ir::has_root(collective.kind)) separate_lanes(made.algorithm);
+    pin_lanes(made.algorithm, lanes, topology);
     made.algorithm.name = fmt::format("forest {}", ir::to_string(collective.kind));
     return made;
 }

@@ -25,6 +25,7 @@ struct TreeLimits {
     bool exactly;
     int most_depth;  ///< hops of the deepest tree, 0: no bound; throughput gives way to it
     TreeWays ways = TreeWays::links;
+    std::int64_t most_steps = 4'000'000;  ///< schedules of more steps are not made
 };
 
 /// A forest as an Algorithm, and how good it is on its rates.
@@ -43,7 +44,8 @@ struct ForestAlgorithm {
 /// (`pack_forest`): with shared links divided evenly and, where that is slower than the optimum, by
 /// `divide_rates`. The least number of trees is taken that is within 0.1% of the best, else the best number
 /// up to the limit (limits above one may be exceeded, up to 1024, by shifted trees, which are few however
-/// fine their shares). Throws an input error with the reason when the case is not served.
+/// fine their shares). Throws an input error with the reason when the case is not served, and before anything
+/// is looked for when one tree per root has more than `most_steps` edges.
 ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collective& collective,
                        const TreeLimits& limits,
                        topologies::RoutePolicy policy = topologies::RoutePolicy::spread,

@@ -16,6 +16,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
 
 namespace baton::synth {
@@ -24,6 +25,7 @@ namespace {
 constexpr std::int64_t kFewTrees = 64;
 constexpr std::int64_t kManyTrees = 1 << 16;
 constexpr double kLoss = 5e-4;
+constexpr std::int64_t kPiecesPerHop = 16;  // of the deepest pair of trees: pieces of about equal size
 
 // A tree with a whole share, its hops from the root on; of an in-tree they run towards the root.
 struct PlannedTree {
@@ -73,10 +75,22 @@ Plan planned(const Forest& in, const Forest& out) {
     return plan;
 }
 
+// A piece of the buffer: reduced along one tree, sent out along another.
+struct Piece {
+    const PlannedTree* in = nullptr;
+    const PlannedTree* out = nullptr;
+    std::int64_t weight = 0;
+};
+
 // Trees with whole shares, `count` in all.
 class Rounding {
 public:
-    Rounding(const RankGraph& graph, const JointTrees& trees) : graph_(graph), trees_(trees) {}
+    Rounding(const RankGraph& graph, const JointTrees& trees) : graph_(graph), trees_(trees) {
+        for (std::size_t e = 0; e < graph_.edges().size(); ++e) {
+            const RankEdge& edge = graph_.edges()[e];
+            edge_of_[{edge.from, edge.to, edge.way}] = e;
+        }
+    }
 
     /// As few as lose little.
     Plan best() const {
@@ -99,18 +113,11 @@ public:
 
     /// Bytes per second at which the busiest resource is full.
     double rate(const Plan& plan) const {
-        std::map<std::tuple<int, int, int>, std::size_t> edge_of;
-        for (std::size_t e = 0; e < graph_.edges().size(); ++e) {
-            const RankEdge& edge = graph_.edges()[e];
-            edge_of[{edge.from, edge.to, edge.way}] = e;
-        }
         std::vector<double> load(graph_.capacities().size(), 0);
         for (const bool out : {false, true}) {
             for (const PlannedTree& tree : out ? plan.out : plan.in) {
                 for (const PlannedTree::Hop& hop : tree.hops) {
-                    const std::size_t e = out ? edge_of.at({hop.parent, hop.child, hop.way})
-                                              : edge_of.at({hop.child, hop.parent, hop.way});
-                    for (const topologies::LinkShare& use : graph_.uses()[e])
+                    for (const topologies::LinkShare& use : graph_.uses()[edge(hop, out)])
                         load[at(use.link)] += use.share * static_cast<double>(tree.weight);
                 }
             }
@@ -122,7 +129,23 @@ public:
         return worst > 0 ? static_cast<double>(plan.total()) / worst : 0;
     }
 
+    /// Seconds that a unit of a piece takes of each resource, by number.
+    std::vector<std::pair<std::size_t, double>> loads(const Piece& piece) const {
+        std::map<std::size_t, double> sum;
+        for (const bool out : {false, true}) {
+            for (const PlannedTree::Hop& hop : (out ? piece.out : piece.in)->hops) {
+                for (const topologies::LinkShare& use : graph_.uses()[edge(hop, out)])
+                    sum[at(use.link)] += use.share / graph_.capacities()[at(use.link)];
+            }
+        }
+        return {sum.begin(), sum.end()};
+    }
+
 private:
+    std::size_t edge(const PlannedTree::Hop& hop, bool out) const {
+        return out ? edge_of_.at({hop.parent, hop.child, hop.way})
+                   : edge_of_.at({hop.child, hop.parent, hop.way});
+    }
     // Whole numbers near to `exact` that sum to `sum`, by largest remainder.
     static std::vector<std::int64_t> shared_out(const std::vector<double>& exact, std::int64_t sum) {
         double all = 0;
@@ -185,13 +208,7 @@ private:
 
     const RankGraph& graph_;
     const JointTrees& trees_;
-};
-
-// A piece of the buffer: reduced along one tree, sent out along another.
-struct Piece {
-    const PlannedTree* in = nullptr;
-    const PlannedTree* out = nullptr;
-    std::int64_t weight = 0;
+    std::map<std::tuple<int, int, int>, std::size_t> edge_of_;
 };
 
 std::vector<Piece> overlay(const Plan& plan) {
@@ -221,19 +238,74 @@ std::vector<Piece> overlay(const Plan& plan) {
     return pieces;
 }
 
-struct JointHop {
-    PlannedTree::Hop hop;
-    std::int64_t chunk;
-};
-
-std::vector<JointHop> joint_hops(const std::vector<Piece>& pieces, bool in) {
-    std::vector<JointHop> hops;
-    for (std::size_t p = 0; p < pieces.size(); ++p) {
-        for (const PlannedTree::Hop& hop : (in ? pieces[p].in : pieces[p].out)->hops)
-            hops.push_back({hop, static_cast<std::int64_t>(p)});
+// The largest piece sets how long a deep pipeline takes to fill.
+void split_large(std::vector<Piece>& pieces) {
+    std::int64_t total = 0, depth = 0;
+    for (const Piece& piece : pieces) {
+        total += piece.weight;
+        depth = std::max<std::int64_t>(depth, piece.in->depth + piece.out->depth);
     }
-    std::stable_sort(hops.begin(), hops.end(), [&](const JointHop& a, const JointHop& b) {
-        return in ? a.hop.depth > b.hop.depth : a.hop.depth < b.hop.depth;
+    std::vector<Piece> parts;
+    for (const Piece& piece : pieces) {
+        const std::int64_t count = (piece.weight * kPiecesPerHop * depth + total - 1) / total;
+        for (std::int64_t i = 0; i < count; ++i) {
+            parts.push_back(piece);
+            parts.back().weight = piece.weight * (i + 1) / count - piece.weight * i / count;
+        }
+    }
+    std::erase_if(parts, [](const Piece& piece) { return piece.weight == 0; });
+    pieces = std::move(parts);
+}
+
+// An order in which every link gets its work evenly: links take what is ready piece by piece, and one whose
+// pieces come late would be idle first and the last to end.
+void spread_out(std::vector<Piece>& pieces, const Rounding& rounding) {
+    std::vector<std::vector<std::pair<std::size_t, double>>> loads;
+    std::vector<double> whole;
+    double total = 0;
+    for (const Piece& piece : pieces) {
+        loads.push_back(rounding.loads(piece));
+        total += static_cast<double>(piece.weight);
+        for (const auto& [resource, load] : loads.back()) {
+            whole.resize(std::max(whole.size(), resource + 1), 0);
+            whole[resource] += load * static_cast<double>(piece.weight);
+        }
+    }
+    // ahead: work of the pieces so far beyond each resource's even share.
+    std::vector<double> ahead(whole.size(), 0);
+    std::vector<Piece> order;
+    std::vector<char> taken(pieces.size(), 0);
+    const auto dot = [&](const std::vector<double>& a, const std::vector<double>& b) {
+        return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    };
+    const double squares = dot(whole, whole) / total / total;
+    while (order.size() < pieces.size()) {
+        const double level = dot(ahead, whole) / total;
+        std::size_t best = pieces.size();
+        double least = INFINITY;
+        for (std::size_t p = 0; p < pieces.size(); ++p) {
+            if (taken[p]) continue;
+            double linear = -level, square = squares;
+            for (const auto& [resource, load] : loads[p]) {
+                linear += ahead[resource] * load;
+                square += load * load - 2 * load * whole[resource] / total;
+            }
+            const double change = 2 * linear + static_cast<double>(pieces[p].weight) * square;
+            if (change < least) least = change, best = p;
+        }
+        taken[best] = 1;
+        order.push_back(pieces[best]);
+        const auto weight = static_cast<double>(pieces[best].weight);
+        for (std::size_t r = 0; r < whole.size(); ++r) ahead[r] -= whole[r] / total * weight;
+        for (const auto& [resource, load] : loads[best]) ahead[resource] += load * weight;
+    }
+    pieces = std::move(order);
+}
+
+std::vector<PlannedTree::Hop> by_depth(const PlannedTree& tree, bool deepest_first) {
+    std::vector<PlannedTree::Hop> hops = tree.hops;
+    std::stable_sort(hops.begin(), hops.end(), [&](const auto& a, const auto& b) {
+        return deepest_first ? a.depth > b.depth : a.depth < b.depth;
     });
     return hops;
 }
@@ -247,26 +319,30 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
     for (const Piece& piece : pieces) collective.weights.push_back(piece.weight / divisor);
     if (std::all_of(collective.weights.begin(), collective.weights.end(), [](auto w) { return w == 1; }))
         collective.weights.clear();
-    const std::vector<JointHop> up = joint_hops(pieces, true), down = joint_hops(pieces, false);
-    // Partial sums stand in the output; leaves send their input as it is.
-    std::vector<std::vector<char>> sums(pieces.size(), std::vector<char>(at(collective.ranks), 0));
-    for (std::size_t p = 0; p < pieces.size(); ++p) sums[p][at(pieces[p].in->root)] = 1;
-    for (const JointHop& step : up) sums[at(step.chunk)][at(step.hop.parent)] = 1;
     ir::AlgorithmBuilder builder("joint all_reduce", collective);
+    std::vector<std::vector<char>> sums(pieces.size(), std::vector<char>(at(collective.ranks), 0));
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+        sums[p][at(pieces[p].in->root)] = 1;
+        for (const PlannedTree::Hop& hop : pieces[p].in->hops) sums[p][at(hop.parent)] = 1;
+    }
+    // Partial sums stand in the output; leaves send their input as it is.
     for (int rank = 0; rank < collective.ranks; ++rank) {
         for (std::size_t p = 0; p < pieces.size(); ++p) {
             const auto chunk = static_cast<std::int64_t>(p);
             if (sums[p][at(rank)]) builder.copy({rank, Buffer::input, chunk}, {rank, Buffer::output, chunk});
         }
     }
-    for (const auto& [hop, chunk] : up) {
-        const Buffer from = sums[at(chunk)][at(hop.child)] ? Buffer::output : Buffer::input;
-        builder.channel(hop.way);
-        builder.send_reduce({hop.child, from, chunk}, {hop.parent, Buffer::output, chunk});
-    }
-    for (const auto& [hop, chunk] : down) {
-        builder.channel(hop.way);
-        builder.send({hop.parent, Buffer::output, chunk}, {hop.child, Buffer::output, chunk});
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+        const auto chunk = static_cast<std::int64_t>(p);
+        for (const PlannedTree::Hop& hop : by_depth(*pieces[p].in, true)) {
+            builder.channel(hop.way);
+            builder.send_reduce({hop.child, sums[p][at(hop.child)] ? Buffer::output : Buffer::input, chunk},
+                                {hop.parent, Buffer::output, chunk});
+        }
+        for (const PlannedTree::Hop& hop : by_depth(*pieces[p].out, false)) {
+            builder.channel(hop.way);
+            builder.send({hop.parent, Buffer::output, chunk}, {hop.child, Buffer::output, chunk});
+        }
     }
     return builder.build();
 }
@@ -375,17 +451,20 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
         if (trees.rate <= 0) throw input_error("no trees were found within the work limit");
         plan = Rounding(graph, trees).best();
     }
-    const std::vector<Piece> pieces = overlay(*plan);
+    std::vector<Piece> pieces = overlay(*plan);
+    split_large(pieces);
+    spread_out(pieces, Rounding(graph, none));
     made.rate = Rounding(graph, none).rate(*plan);
     made.optimum = std::max(optimum ? optimum->rate : 0.0, made.rate);
     made.trees = static_cast<std::int64_t>(pieces.size());
-    int in = 0, out = 0, last = -1;
+    int in = 0, out = 0;
+    std::set<int> roots;
     for (const Piece& piece : pieces) {
         in = std::max(in, piece.in->depth);
         out = std::max(out, piece.out->depth);
-        made.roots += piece.in->root != last ? 1 : 0;
-        last = piece.in->root;
+        roots.insert(piece.in->root);
     }
+    made.roots = static_cast<int>(roots.size());
     made.depth = in + out;
     made.algorithm = joint_steps(collective, pieces);
     pin_ways(made.algorithm, graph.ways(), topology);

@@ -2,13 +2,14 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
-#include <baton/synth/capacity_graph.hpp>
 #include <baton/synth/linear_program.hpp>
 #include <baton/synth/participants.hpp>
+#include <baton/synth/rank_graph.hpp>
 #include <baton/synth/rooted_cuts.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 namespace baton::synth {
@@ -70,11 +71,32 @@ public:
 
     JointOptimum solve() {
         JointOptimum optimum;
+        LinearSolution solution = cut_down(optimum);
+        const auto take = [&](const std::vector<int>& variables, std::vector<double>& values) {
+            for (const int x : variables) values.push_back(std::max(0.0, solution.values[at(x)]) * scale_);
+        };
+        take(share_, optimum.share);
+        take(reduce_, optimum.reduce);
+        take(broadcast_, optimum.broadcast);
+        optimum.rate = std::accumulate(optimum.share.begin(), optimum.share.end(), 0.0);
+        // The cost of load bends the duals a little.
+        for (const std::vector<int>* phase : {&reduce_, &broadcast_}) {
+            for (const int x : *phase) lp_.set_cost(x, 0);
+        }
+        solution = cut_down(optimum);
+        for (const int row : capacity_row_)
+            optimum.prices.push_back(row < 0 ? 0 : std::max(0.0, solution.duals[at(row)]));
+        return optimum;
+    }
+
+private:
+    // Solves and adds cuts until none is violated.
+    LinearSolution cut_down(JointOptimum& optimum) {
         while (true) {
             // What a round of maximum flows takes counts too.
             const std::int64_t left =
                 most_work_ - lp_.work() - optimum.rounds * graph_.vertices * std::ssize(graph_.arcs);
-            const LinearSolution solution = lp_.solve(left);
+            LinearSolution solution = lp_.solve(left);
             if (left <= 0 || solution.status == LinearSolution::Status::stopped)
                 throw input_error("the linear program over both phases takes too long on this topology", {},
                                   "choose another algorithm");
@@ -85,22 +107,10 @@ public:
             for (const int x : share_) rate += std::max(0.0, solution.values[at(x)]);
             const int before = optimum.cuts;
             for (const bool outward : {true, false}) optimum.cuts += separate(solution.values, outward, rate);
-            if (optimum.cuts > before) continue;
-            optimum.rate = rate * scale_;
-            const auto take = [&](const std::vector<int>& variables, std::vector<double>& values) {
-                for (const int x : variables)
-                    values.push_back(std::max(0.0, solution.values[at(x)]) * scale_);
-            };
-            take(share_, optimum.share);
-            take(reduce_, optimum.reduce);
-            take(broadcast_, optimum.broadcast);
-            for (const int row : capacity_row_)
-                optimum.prices.push_back(row < 0 ? 0 : std::max(0.0, solution.duals[at(row)]));
-            return optimum;
+            if (optimum.cuts == before) return solution;
         }
     }
 
-private:
     void conserve(int v, const std::vector<int>& phase) {
         std::vector<std::pair<int, double>> terms;
         for (std::size_t a = 0; a < graph_.arcs.size(); ++a) {
@@ -171,6 +181,25 @@ JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work) {
     return JointProgram(graph, most_work).solve();
 }
 
+JointGraph fabric_graph(const topologies::Topology& topology, const std::vector<char>& member) {
+    JointGraph graph;
+    graph.vertices = static_cast<int>(topology.nodes.size());
+    graph.is_rank = member;
+    graph.capacity = resource_capacities(topology);
+    const std::vector<std::vector<int>> limits_of = limits_of_links(topology);
+    const auto idle = [&](int node) {
+        return topology.nodes[at(node)].type == topologies::NodeType::gpu && !member[at(node)];
+    };
+    for (std::size_t l = 0; l < topology.links.size(); ++l) {
+        const topologies::Link& link = topology.links[l];
+        if (idle(link.from) || idle(link.to) || link.from == link.to) continue;
+        JointGraph::Arc arc{link.from, link.to, {{static_cast<int>(l), 1.0}}};
+        for (const int limit : limits_of[l]) arc.uses.push_back({limit, 1.0});
+        graph.arcs.push_back(std::move(arc));
+    }
+    return graph;
+}
+
 std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
                                               const ir::Collective& collective) {
     constexpr int kMostRanks = 64;
@@ -179,42 +208,14 @@ std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topolo
     if (collective.kind != ir::CollectiveKind::all_reduce || !collective.groups.empty() ||
         collective.ranks < 2 || collective.ranks > kMostRanks)
         return std::nullopt;
-    const std::vector<char> member = member_nodes(topology, collective);
-    const CapacityGraph capacities = capacity_graph(topology, member);
-    if (capacities.arcs.size() > kMostArcs) return std::nullopt;
-    JointGraph graph;
-    graph.vertices = capacities.vertices;
-    graph.is_rank = member;
-    graph.is_rank.resize(at(capacities.vertices), 0);
-    for (std::size_t a = 0; a < capacities.arcs.size(); ++a) {
-        const CapacityArc& arc = capacities.arcs[a];
-        graph.arcs.push_back({arc.from, arc.to, {{static_cast<int>(a), 1.0}}});
-        graph.capacity.push_back(static_cast<double>(arc.capacity) * static_cast<double>(capacities.scale));
-    }
-    std::optional<JointOptimum> optimum;
+    const JointGraph graph = fabric_graph(topology, member_nodes(topology, collective));
+    if (graph.arcs.size() > kMostArcs) return std::nullopt;
     try {
-        optimum = joint_optimum(graph, kQuickWork);
+        return joint_optimum(graph, kQuickWork);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
         return std::nullopt;  // took too long
     }
-    // Prices of arcs become prices of what the arcs stand for.
-    std::vector<double> prices(topology.links.size() + topology.limits.size(), 0);
-    for (std::size_t a = 0; a < capacities.arcs.size(); ++a) {
-        const CapacityArc& arc = capacities.arcs[a];
-        prices[arc.link >= 0 ? at(arc.link) : topology.links.size() + at(arc.limit)] += optimum->prices[a];
-    }
-    optimum->prices = std::move(prices);
-    return optimum;
-}
-
-std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
-                                        const ir::Collective& collective) {
-    for (const topologies::Node& node : topology.nodes) {
-        if (node.multicast || node.reduce) return std::nullopt;
-    }
-    const std::optional<JointOptimum> optimum = end_point_optimum(topology, collective);
-    return optimum ? std::optional(optimum->rate) : std::nullopt;
 }
 
 }  // namespace baton::synth

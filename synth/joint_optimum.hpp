@@ -29,9 +29,9 @@ struct JointOptimum {
     double rate = 0;
     std::vector<double> share;              ///< per vertex: rate of the data reduced there; sums to `rate`
     std::vector<double> reduce, broadcast;  ///< per arc
-    std::vector<double> prices;  ///< per resource: optimal duals of the capacities; prices times capacities
-                                 ///< sum to the rate
-    int rounds = 0, cuts = 0;    ///< of the cutting planes
+    std::vector<double> prices;             ///< per resource: optimal duals of the capacities; prices times
+                                            ///< capacities sum to the rate
+    int rounds = 0, cuts = 0;               ///< of the cutting planes
 };
 
 /// The best rate of an all_reduce that reduces every piece of the buffer along an in-tree to a root and sends
@@ -46,16 +46,14 @@ struct JointOptimum {
 /// reach each other.
 JointOptimum joint_optimum(const JointGraph& graph, std::int64_t most_work = 1'500'000'000);
 
-/// The same over everything the fabric can carry: the optimum over all tree schedules on end points, under
-/// every routing, joint limits as in `capacity_graph`; nodes that multicast or reduce only pass on. Arcs are
-/// those of `capacity_graph`, `prices` stand per link of the topology, then per limit. Nothing for other
-/// kinds than all_reduce, for several groups, and above 64 ranks, 400 arcs or a few seconds' work (counted,
-/// not timed).
+/// Everything the fabric can carry: an arc for every link between nodes that take part (`member`, per node)
+/// or forward; resources are the links, then the joint limits. The first use of an arc is its link.
+JointGraph fabric_graph(const topologies::Topology& topology, const std::vector<char>& member);
+
+/// The optimum on `fabric_graph`: over all tree schedules on end points, under every routing; nodes that
+/// multicast or reduce only pass on. Nothing for other kinds than all_reduce, for several groups, and above
+/// 64 ranks, 400 arcs or a few seconds' work (counted, not timed). `tree_rate` proves it.
 std::optional<JointOptimum> end_point_optimum(const topologies::Topology& topology,
                                               const ir::Collective& collective);
-
-/// Its rate, where no node multicasts or reduces.
-std::optional<double> tree_optimum_rate(const topologies::Topology& topology,
-                                        const ir::Collective& collective);
 
 }  // namespace baton::synth

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/flow_routing.hpp>
 
 #include <fmt/format.h>
@@ -69,6 +70,7 @@ public:
 private:
     // Chunks of each pair in runs by way, the longest run first.
     void collect(std::size_t demand_number, const FlowRouting& routing) {
+        stop_point();
         const FlowDemand& demand = network_.demands[demand_number];
         const std::int64_t chunks = routing.chunks;
         for (std::size_t s = 0; s < demand.sinks.size(); ++s) {
@@ -127,6 +129,7 @@ private:
         std::map<const Parcel*, std::int64_t> held;  // scratch place of the rank that has it now
         for (int left = longest; left >= 1; --left) {
             if (left == 1) exchange(order);
+            stop_point();
             for (const Parcel* parcel : order) {
                 const int length = static_cast<int>(parcel->hops->size());
                 if (length >= left && length > 1) send(*parcel, length - left, held[parcel]);
@@ -203,17 +206,19 @@ void check(const topologies::Topology& topology, const FlowNetwork& network) {
 
 }  // namespace
 
-std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::Collective& collective,
-                               topologies::RoutePolicy policy, std::uint64_t seed) {
+void mcf(const topologies::Topology& topology, const ir::Collective& collective, const FlowOptions& options) {
     const FlowNetwork network = routed_flow_network(topology, collective);
     check(topology, network);
-    const topologies::Routes routes(topology, policy, seed);
+    const auto tell = [&](const std::string& stage, double fraction) {
+        if (options.progress) options.progress(stage, fraction);
+    };
+    const topologies::Routes routes(topology, options.policy, options.seed);
     FlowHops hops(network, routes);
-    std::vector<FlowAlgorithm> made;
     if (network.demands.empty()) {
-        made.push_back(FlowWriter(network, collective, hops).write(FlowRouting()));
-        return made;
+        options.take(FlowWriter(network, collective, hops).write(FlowRouting()));
+        return;
     }
+    tell("the optimum of flows", 0);
     FlowLimits limits;
     limits.most_entries = kMostEntries;
     const ConcurrentFlow flow = concurrent_flow(network, limits);
@@ -222,15 +227,21 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
     };
     const auto keep = [&](FlowRouting& routing) {
         shorten_paths(network, hops, routing);
-        made.push_back(FlowWriter(network, collective, hops).write(routing));
-        made.back().loss = loss_of(routing);
+        FlowAlgorithm made = FlowWriter(network, collective, hops).write(routing);
+        made.loss = loss_of(routing);
+        options.take(std::move(made));
     };
+    constexpr std::int64_t kChunks[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
     double best = 0;
     int in_vain = 0;
     std::int64_t work = kMostWork;
     FlowRouting kept;
-    for (const std::int64_t chunks : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48}) {
+    for (const std::int64_t chunks : kChunks) {
         if (chunks > 1 && network.pairs() * chunks > kMostParcels) break;
+        tell(chunks == 1
+                 ? "ways of whole shards"
+                 : fmt::format("ways of {} chunks a shard, so far {:.2f}% off the flow", chunks, 100 * best),
+             1 - static_cast<double>(work) / kMostWork);
         FlowRouting routing = route_chunks(network, hops, flow, chunks, kEnough / 3, work);
         const double loss = loss_of(routing);
         if (chunks == 1) {
@@ -246,6 +257,16 @@ std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::C
         if (best <= kEnough || work <= 0 || (in_vain > 1 && network.pairs() > kManyPairs)) break;
     }
     if (!kept.paths.empty()) keep(kept);
+}
+
+std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::Collective& collective,
+                               topologies::RoutePolicy policy, std::uint64_t seed) {
+    std::vector<FlowAlgorithm> made;
+    FlowOptions options;
+    options.policy = policy;
+    options.seed = seed;
+    options.take = [&](FlowAlgorithm&& one) { made.push_back(std::move(one)); };
+    mcf(topology, collective, options);
     return made;
 }
 

@@ -6,6 +6,8 @@
 #include <baton/topologies/topology.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 namespace baton::synth {
@@ -20,7 +22,16 @@ struct FlowAlgorithm {
 };
 
 /// Most pairs of ranks that are served.
-inline constexpr std::int64_t kMostFlowPairs = 70'000;
+inline constexpr std::int64_t kMostFlowPairs = 1'100'000;
+
+struct FlowOptions {
+    topologies::RoutePolicy policy = topologies::RoutePolicy::spread;
+    std::uint64_t seed = 0;  ///< for RoutePolicy::ecmp
+    /// Called with every schedule as soon as it is made; must be set.
+    std::function<void(FlowAlgorithm&&)> take;
+    /// Called now and then with what is done and the share that is done (-1: unknown); may be empty.
+    std::function<void(const std::string& stage, double fraction)> progress;
+};
 
 /// Schedules for all_to_all, scatter, gather and send_recv, from few chunks to close to the optimum: the
 /// first with one chunk a shard, the second (when it is better) with as many as it takes. Concurrent flow
@@ -29,6 +40,9 @@ inline constexpr std::int64_t kMostFlowPairs = 70'000;
 /// way, the longest first. Any groups; members of the communicator relay. Proves nothing itself: the bound
 /// does (`bandwidth_bound`). Same input, same result. Throws an input error with the reason when the case is
 /// not served.
+void mcf(const topologies::Topology& topology, const ir::Collective& collective, const FlowOptions& options);
+
+/// The same, all schedules together.
 std::vector<FlowAlgorithm> mcf(const topologies::Topology& topology, const ir::Collective& collective,
                                topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
                                std::uint64_t seed = 0);

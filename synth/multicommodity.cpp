@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/base/stop.hpp>
 #include <baton/synth/flow_descent.hpp>
 #include <baton/synth/flow_lengths.hpp>
 #include <baton/synth/flow_symmetry.hpp>
@@ -51,6 +52,7 @@ public:
 
 private:
     void add(const FlowDemand& demand) {
+        stop_point();
         std::vector<int>& variables = variable_.emplace_back(network_.arcs.size(), -1);
         for (std::size_t a = 0; a < variables.size(); ++a) {
             const FlowArc& arc = network_.arcs[a];

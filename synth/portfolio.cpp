@@ -29,6 +29,9 @@ constexpr std::int64_t kCheap = 32;
 constexpr std::int64_t kFewSteps = 200'000;        // screened while others are still made
 constexpr std::int64_t kLastOperations = 100'000;  // of all runs after a stop: a tenth of a second
 constexpr double kWorthMoreTiles = 0.997;          // what more tiles must leave of the time
+// Estimates that differ by less count as equal: what is cheaper to simulate comes first, and where that is
+// this near the bound already, nothing else is worth a long simulation.
+constexpr double kEqualEstimates = 0.005, kAtTheBound = 1.001;
 
 // Tells a person how far the work is, from any thread.
 class Telling {
@@ -286,18 +289,34 @@ private:
         return 2 * options_.effort / (count * (count + 1)) * rank;
     }
 
+    // Estimate and number of each contender, the most promising first.
+    std::vector<std::pair<double, std::size_t>> by_promise(Bytes size) const {
+        std::vector<std::pair<double, std::size_t>> order;
+        std::vector<std::int64_t> cost;
+        double least = INFINITY;
+        for (std::size_t c = 0; c < contenders_.size(); ++c) {
+            const Contender& contender = *contenders_[c];
+            const int tiles = contender.estimated_tiles(size);
+            order.push_back({contender.estimate(size, tiles), c});
+            cost.push_back(contender.operations(tiles));
+            least = std::min(least, order.back().first);
+        }
+        const auto grade = [&](double estimate) {
+            return std::floor((estimate / std::max(least, 1e-12) - 1) / kEqualEstimates);
+        };
+        std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+            const double first = grade(a.first), second = grade(b.first);
+            return first != second ? first < second : cost[a.second] < cost[b.second];
+        });
+        return order;
+    }
+
     // The best candidates at one size, by simulation; what is known when the time ends.
     Choice choose(Bytes size) {
         Choice choice;
         choice.size = size;
         choice.bound = result_.bound.at(size);
-        std::vector<std::pair<double, std::size_t>> order;
-        for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            const Contender& contender = *contenders_[c];
-            order.push_back({contender.estimate(size, contender.estimated_tiles(size)), c});
-        }
-        std::stable_sort(order.begin(), order.end(),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
+        const std::vector<std::pair<double, std::size_t>> order = by_promise(size);
         std::vector<Timing> timings(contenders_.size());
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
             timings[c].candidate = static_cast<int>(c);
@@ -316,6 +335,7 @@ private:
                 if (i > 0 && (estimate > best * (cheap ? kHopeless : kLikely) ||
                               contenders_[c]->at_least(size) > best))
                     continue;
+                if (!cheap && best <= choice.bound.seconds() * kAtTheBound) continue;
                 climb(*contenders_[c], size, effort, timings[c]);
                 if (timings[c].time.seconds() >= best) continue;
                 best = timings[c].time.seconds();

@@ -124,6 +124,8 @@ public:
         return false;
     }
     Forest forest(std::int64_t k) const;
+    // Edges of all trees of the last fit, at most.
+    std::int64_t edges() const;
 
 private:
     const Route& route(int x, int y) const { return turned_ ? routes_.between(y, x) : routes_.between(x, y); }
@@ -337,6 +339,17 @@ bool SymmetricPacking::flow(std::int64_t k, double seconds) {
     return whole;
 }
 
+std::int64_t SymmetricPacking::edges() const {
+    std::set<std::int64_t> ends;
+    for (const auto& of_rank : used_) {
+        std::int64_t end = 0;
+        for (const std::int64_t amount : of_rank) {
+            if (amount > 0) ends.insert(end += amount);
+        }
+    }
+    return static_cast<std::int64_t>(ends.size()) * ranks_ * (ranks_ - 1);
+}
+
 Forest SymmetricPacking::forest(std::int64_t k) const {
     struct Part {
         std::int64_t end;
@@ -427,6 +440,7 @@ std::optional<Forest> least_time(SymmetricPacking& packing, double optimum, cons
             }
         }
         packing.fit(k, high);
+        if (packing.edges() > options.most_edges) continue;
         Forest forest = packing.forest(k);
         forest.optimum = optimum;
         return forest;

@@ -12,11 +12,12 @@ namespace baton::synth {
 
 /// What `symmetric_forest` may do.
 struct SymmetryOptions {
-    std::int64_t most_per_root = 1024;  ///< largest number of trees per root
-    double tolerance = 0.001;           ///< how far above `optimum` the time may be
-    bool exact_count = false;           ///< only most_per_root itself is tried, at any time
-    int most_depth = 0;                 ///< bound on the depth of trees, 0: none
-    bool turned = false;                ///< trees of the reversed machine (for reduce_scatter)
+    std::int64_t most_per_root = 1024;    ///< largest number of trees per root
+    double tolerance = 0.001;             ///< how far above `optimum` the time may be
+    bool exact_count = false;             ///< only most_per_root itself is tried, at any time
+    int most_depth = 0;                   ///< bound on the depth of trees, 0: none
+    std::int64_t most_edges = 4'000'000;  ///< of all trees together
+    bool turned = false;                  ///< trees of the reversed machine (for reduce_scatter)
 };
 
 /// Trees from every rank, or nothing when the machine has no symmetry of the kind tried, or none meets the

@@ -1,5 +1,6 @@
 #include <baton/synth/tree_schedules.hpp>
 
+#include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/base/stop.hpp>
 #include <baton/ir/transform.hpp>
@@ -254,6 +255,39 @@ TreePhases tree_phases(const ir::Collective& collective) {
         if (!ir::has_root(collective.kind) || rank == collective.root) phases.roots.push_back(rank);
     }
     return phases;
+}
+
+namespace {
+
+// Says how much memory the steps of a schedule take before anything else is made of them.
+void require_steps(std::int64_t steps, std::int64_t most_steps, const char* what) {
+    if (steps <= most_steps) return;
+    throw input_error(
+        fmt::format("{} {} steps, {:.2g} GB of them alone, more than the limit of {}", what, steps,
+                    static_cast<double>(steps) * static_cast<double>(sizeof(ir::Step)) / 1e9, most_steps),
+        {}, "fewer ranks, or compose, whose schedules are loops");
+}
+
+}  // namespace
+
+void require_few_steps(const ir::Collective& collective, std::int64_t most_steps) {
+    const TreePhases phases = tree_phases(collective);
+    std::int64_t steps = 0;
+    for (int g = 0; g < collective.group_count(); ++g) {
+        const std::int64_t size = collective.group_size(g);
+        const std::int64_t roots = ir::has_root(collective.kind) ? 1 : size;
+        steps += roots * (size - 1) * ((phases.in ? 1 : 0) + (phases.out ? 1 : 0));
+    }
+    require_steps(steps, most_steps, "one tree per root takes at least");
+}
+
+void require_few_steps(const Forest* in, const Forest* out, std::int64_t most_steps) {
+    std::int64_t steps = 0;
+    for (const Forest* forest : {in, out}) {
+        if (forest == nullptr) continue;
+        for (const PackedTree& tree : forest->trees) steps += static_cast<std::int64_t>(tree.edges.size());
+    }
+    require_steps(steps, most_steps, "these trees take");
 }
 
 int depth_of(const Forest& forest) {

@@ -4,6 +4,7 @@
 #include <baton/ir/algorithm.hpp>
 #include <baton/synth/tree_packing.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace baton::synth {
@@ -15,6 +16,13 @@ struct TreePhases {
     bool out = false;        ///< data runs from the roots: all other kinds, and then all_reduce
 };
 TreePhases tree_phases(const ir::Collective& collective);
+
+/// Throws an input error that names the size when even one tree per root needs more than `most_steps` steps,
+/// over all groups: schedules of trees are written out step by step. To be asked before trees are looked for.
+void require_few_steps(const ir::Collective& collective, std::int64_t most_steps);
+
+/// The same for the trees of these forests (either may be null), before their schedule is written.
+void require_few_steps(const Forest* in, const Forest* out, std::int64_t most_steps);
 
 /// Hops of the deepest tree.
 int depth_of(const Forest& forest);

@@ -3,8 +3,8 @@
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 #include <baton/base/stop.hpp>
-#include <baton/synth/joint_optimum.hpp>
 #include <baton/synth/synthesize.hpp>
+#include <baton/synth/tree_rate.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <fmt/format.h>
@@ -114,19 +114,18 @@ void run_case(const std::string& machine, Kind kind, double limit, int threads, 
         const double spent = cpu_seconds() - start;
         row.cpu = made.stopped_early ? fmt::format("cut at {:.0f}", limit) : fmt::format("{:.2f}", spent);
         // What schedules on end points can reach where trees are the limit, not cuts.
-        const std::optional<synth::JointOptimum> trees = synth::end_point_optimum(topology, collective);
+        const std::optional<synth::TreeRate> trees = synth::tree_rate(topology, collective);
         for (const synth::Choice& choice : made.choices) {
             const synth::Timing& best = choice.best();
             const synth::Candidate& candidate = made.candidates[static_cast<std::size_t>(best.candidate)];
-            double bound = choice.bound.seconds();
-            if (trees) bound = std::max(bound, static_cast<double>(choice.size.count) / trees->rate);
+            const Time against = synth::yardstick(choice.bound, trees, *candidate.algorithm, choice.size);
             row.size = to_string(choice.size);
             row.schedule = candidate.label();
             row.tiles = std::to_string(best.tiles);
             row.time = to_string(best.time);
-            row.bound = to_string(Time{static_cast<std::int64_t>(bound * 1e12)});
-            if (bound > choice.bound.seconds()) row.bound += " (trees)";
-            row.gap = bound > 0 ? best.time.seconds() / bound - 1 : 0;
+            row.bound = to_string(against);
+            if (against > choice.bound) row.bound += fmt::format(" (trees; {})", to_string(choice.bound));
+            row.gap = against.picoseconds > 0 ? best.time.seconds() / against.seconds() - 1 : 0;
             row.depth = std::to_string(longest_chain(*candidate.algorithm));
             table.add(row);
             row.cpu.clear();
