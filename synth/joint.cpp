@@ -7,6 +7,7 @@
 #include <baton/synth/joint_trees.hpp>
 #include <baton/synth/rank_graph.hpp>
 #include <baton/synth/symmetric_forest.hpp>
+#include <baton/synth/tree_lanes.hpp>
 #include <baton/synth/tree_optimum.hpp>
 
 #include <fmt/format.h>
@@ -80,6 +81,12 @@ struct Piece {
     const PlannedTree* in = nullptr;
     const PlannedTree* out = nullptr;
     std::int64_t weight = 0;
+    std::vector<int> channels = {};  // of its messages in order, see `messages`; -1: the pair's only one
+};
+
+struct Message {
+    int from, to, way;
+    bool up;
 };
 
 // Trees with whole shares, `count` in all.
@@ -302,12 +309,47 @@ void spread_out(std::vector<Piece>& pieces, const Rounding& rounding) {
     pieces = std::move(order);
 }
 
-std::vector<PlannedTree::Hop> by_depth(const PlannedTree& tree, bool deepest_first) {
-    std::vector<PlannedTree::Hop> hops = tree.hops;
-    std::stable_sort(hops.begin(), hops.end(), [&](const auto& a, const auto& b) {
-        return deepest_first ? a.depth > b.depth : a.depth < b.depth;
-    });
-    return hops;
+// Its messages in order: up, the deepest first, then down.
+std::vector<Message> messages(const Piece& piece) {
+    std::vector<Message> list;
+    for (const bool out : {false, true}) {
+        std::vector<PlannedTree::Hop> hops = (out ? piece.out : piece.in)->hops;
+        std::stable_sort(hops.begin(), hops.end(), [&](const auto& a, const auto& b) {
+            return out ? a.depth < b.depth : a.depth > b.depth;
+        });
+        for (const PlannedTree::Hop& hop : hops)
+            list.push_back({out ? hop.parent : hop.child, out ? hop.child : hop.parent, hop.way, !out});
+    }
+    return list;
+}
+
+// Channels for all messages, so that ports that several pairs share are divided as the pieces need; pieces
+// are divided where channels need more of them. All of it runs at once: one phase.
+LaneRoutes assign_channels(std::vector<Piece>& pieces, const topologies::Topology& topology,
+                           const topologies::Routes& routes, const LaneRoutes& ways) {
+    constexpr std::int64_t kMostSteps = 60'000;
+    Forest all;
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+        PackedTree together;
+        together.root = static_cast<int>(p);
+        together.multiplicity = pieces[p].weight;
+        for (const Message& message : messages(pieces[p])) {
+            together.edges.push_back({message.from, message.to});
+            together.ways.push_back(message.way);
+        }
+        all.per_root += pieces[p].weight;
+        all.trees.push_back(std::move(together));
+    }
+    LaneLimits limits;
+    limits.most_steps = kMostSteps;
+    LaneRoutes lanes = assign_lanes(topology, routes, {{&all, false}}, ways, limits);
+    std::vector<Piece> parts;
+    for (PackedTree& tree : all.trees) {
+        const Piece& piece = pieces[at(tree.root)];
+        parts.push_back({piece.in, piece.out, tree.multiplicity, std::move(tree.ways)});
+    }
+    pieces = std::move(parts);
+    return lanes;
 }
 
 ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& pieces) {
@@ -334,14 +376,15 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
     }
     for (std::size_t p = 0; p < pieces.size(); ++p) {
         const auto chunk = static_cast<std::int64_t>(p);
-        for (const PlannedTree::Hop& hop : by_depth(*pieces[p].in, true)) {
-            builder.channel(hop.way);
-            builder.send_reduce({hop.child, sums[p][at(hop.child)] ? Buffer::output : Buffer::input, chunk},
-                                {hop.parent, Buffer::output, chunk});
-        }
-        for (const PlannedTree::Hop& hop : by_depth(*pieces[p].out, false)) {
-            builder.channel(hop.way);
-            builder.send({hop.parent, Buffer::output, chunk}, {hop.child, Buffer::output, chunk});
+        const std::vector<Message> list = messages(pieces[p]);
+        for (std::size_t m = 0; m < list.size(); ++m) {
+            const auto& [from, to, way, up] = list[m];
+            builder.channel(pieces[p].channels[m]);
+            if (up)
+                builder.send_reduce({from, sums[p][at(from)] ? Buffer::output : Buffer::input, chunk},
+                                    {to, Buffer::output, chunk});
+            else
+                builder.send({from, Buffer::output, chunk}, {to, Buffer::output, chunk});
         }
     }
     return builder.build();
@@ -453,6 +496,8 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
     }
     std::vector<Piece> pieces = overlay(*plan);
     split_large(pieces);
+    const LaneRoutes lanes =
+        assign_channels(pieces, topology, topologies::Routes(topology, policy, seed), graph.ways());
     spread_out(pieces, Rounding(graph, none));
     made.rate = Rounding(graph, none).rate(*plan);
     made.optimum = std::max(optimum ? optimum->rate : 0.0, made.rate);
@@ -467,7 +512,7 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
     made.roots = static_cast<int>(roots.size());
     made.depth = in + out;
     made.algorithm = joint_steps(collective, pieces);
-    pin_ways(made.algorithm, graph.ways(), topology);
+    pin_lanes(made.algorithm, lanes, topology);
     return made;
 }
 
