@@ -71,7 +71,8 @@ public:
         app.add_option("--tiles", tiles_, "parts that every chunk is cut into; 0 (default): chosen per size");
         app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
         app.add_option("--trees", trees_, "forest: exactly so many trees per root; 0 (default): chosen");
-        app.add_option("--max-depth", max_depth_, "forest: hops of the deepest tree; 0 (default): no bound");
+        app.add_option("--max-depth", max_depth_,
+                       "families of trees: hops of the deepest tree; 0 (default): no bound");
         app.add_option("--repair", repair_,
                        "mend this schedule, made for the machine before links failed or slowed, instead of a "
                        "search; see --without");

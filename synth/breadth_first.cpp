@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/depth_bound.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/max_flow.hpp>
 #include <baton/synth/tree_count.hpp>
@@ -222,14 +223,14 @@ BreadthFirstForest breadth_first_forest(int ranks, const std::vector<RankEdge>& 
 }
 
 BreadthFirstAlgorithm breadth_first(const topologies::Topology& topology, const ir::Collective& collective,
-                                    topologies::RoutePolicy policy, std::uint64_t seed) {
+                                    topologies::RoutePolicy policy, std::uint64_t seed, int most_depth) {
     const Kind kind = collective.kind;
     if (!forest_serves(kind))
         throw input_error(fmt::format("breadth-first layers are not made for {}", ir::to_string(kind)));
     if (!collective.groups.empty()) throw input_error("bfb serves one group of all ranks only");
-    const RankGraph graph(topology, collective.ranks, policy, seed);
-    graph.require_connected();
-    const auto& [roots, in, out] = tree_phases(collective);
+    const TreePhases phases = tree_phases(collective);
+    const auto& [roots, in, out] = phases;
+    const RankGraph graph = graph_within(topology, collective.ranks, phases, most_depth, policy, seed);
     BreadthFirstForest inward, outward;
     if (in) inward = breadth_first_forest(graph.ranks(), graph.turned(), roots);
     if (out) outward = breadth_first_forest(graph.ranks(), graph.edges(), roots);

@@ -28,7 +28,8 @@ BreadthFirstForest breadth_first_forest(int ranks, const std::vector<RankEdge>& 
                                         const std::vector<int>& roots, int most_trees = 24);
 
 /// broadcast, reduce, all_gather, reduce_scatter (the reverse on the turned machine) and all_reduce (both).
-/// Throws an input error with the reason when the case is not served.
+/// The depth is the least possible; above `most_depth` (0: no bound) an input error says so. Throws an input
+/// error with the reason when the case is not served.
 struct BreadthFirstAlgorithm {
     ir::Algorithm algorithm;
     std::int64_t trees_per_root = 0;
@@ -36,6 +37,6 @@ struct BreadthFirstAlgorithm {
 };
 BreadthFirstAlgorithm breadth_first(const topologies::Topology& topology, const ir::Collective& collective,
                                     topologies::RoutePolicy policy = topologies::RoutePolicy::spread,
-                                    std::uint64_t seed = 0);
+                                    std::uint64_t seed = 0, int most_depth = 0);
 
 }  // namespace baton::synth

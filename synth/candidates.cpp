@@ -6,6 +6,7 @@
 #include <baton/synth/breadth_first.hpp>
 #include <baton/synth/by_group.hpp>
 #include <baton/synth/compose.hpp>
+#include <baton/synth/depth_bound.hpp>
 #include <baton/synth/exact.hpp>
 #include <baton/synth/fixed_patterns.hpp>
 #include <baton/synth/forest.hpp>
@@ -107,6 +108,10 @@ public:
                                           ir::describe(collective_)),
                               "--repair");
         Repaired made = repair(topology_, *options_.repair, options_.policy, options_.seed);
+        if (options_.most_depth > 0 && made.depth > options_.most_depth)
+            throw input_error(fmt::format("the repaired trees are {} hops deep, above the bound of {}",
+                                          made.depth, options_.most_depth),
+                              "--max-depth", "a search for trees anew, without --repair, keeps the bound");
         std::string variant = fmt::format("{} branch{} moved, {} had lost their link, depth {}", made.moved,
                                           made.moved == 1 ? "" : "es", made.replaced, made.depth);
         if (made.loss >= 5e-5) variant += fmt::format(", cut +{:.2f}%", made.loss * 100);
@@ -198,6 +203,7 @@ private:
         std::set<std::string> labels;
         bool pinned = false;
         const auto attempt = [&](TreeLimits limits) {
+            limits.most_steps = options_.step_limit;
             // Routes over relays of a group are none of the machine's.
             if (!collective_.groups.empty()) limits.ways = TreeWays::default_routes;
             std::int64_t trees = 0;
@@ -226,7 +232,16 @@ private:
     /// A synthesizer for one group of all ranks, for every group; ranks outside relay where they must.
     ir::Algorithm in_groups(const MakeForAll& make) {
         ir::Algorithm made = by_group(topology_, collective_, make);
-        return collective_.groups.empty() ? std::move(made) : with_relays(made, routes_, options_.step_limit);
+        if (collective_.groups.empty()) return made;
+        made = with_relays(made, routes_, options_.step_limit);
+        // Relays between members of a group are hops too.
+        const int phases = collective_.kind == ir::CollectiveKind::all_reduce ? 2 : 1;
+        const int depth = options_.most_depth > 0 ? message_depth(made) : 0;
+        if (depth > phases * options_.most_depth)
+            throw input_error(fmt::format("with relays outside of the groups, {} hops are more than {}",
+                                          depth, phases * options_.most_depth),
+                              "--max-depth");
+        return made;
     }
 
     // On default routes, and where those fall short of the optimum also on others.
@@ -235,7 +250,7 @@ private:
         for (const JointWays ways : {JointWays::usual, JointWays::detours}) {
             if (ways == JointWays::detours && loss < kWorthDetours) return;
             std::string variant;
-            int depth = 0;
+            int depth = 0, deepest = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
                 JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed, ways);
                 loss = std::max(loss, made.optimum / made.rate - 1);
@@ -243,8 +258,14 @@ private:
                     fmt::format("{} tree pairs from {} roots, depth {}, optimum of trees +{:.2f}%",
                                 made.trees, made.roots, made.depth, 100 * (made.optimum / made.rate - 1));
                 depth = std::max(depth, made.depth);
+                deepest = std::max(deepest, made.deepest);
                 return std::move(made.algorithm);
             });
+            if (options_.most_depth > 0 && deepest > options_.most_depth)
+                throw input_error(
+                    fmt::format("joint's trees are {} hops deep, above the bound of {}: it cannot "
+                                "trade rate for depth; see forest and rerouted",
+                                deepest, options_.most_depth));
             add("joint", variant, std::move(all), depth);
         }
     }
@@ -299,7 +320,8 @@ private:
         std::string variant;
         int depth = 0;
         ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-            BreadthFirstAlgorithm made = breadth_first(machine, collective, options_.policy, options_.seed);
+            BreadthFirstAlgorithm made =
+                breadth_first(machine, collective, options_.policy, options_.seed, options_.most_depth);
             if (made.depth <= 1 && among_others())
                 throw input_error("every rank reaches every other in one step: see all_pairs and direct");
             variant = trees_in_words(made.trees_per_root, made.depth);
@@ -329,7 +351,8 @@ private:
             std::size_t group = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
                 if (group == found.size())
-                    found.push_back(rerouted(machine, collective, options_.policy, options_.seed));
+                    found.push_back(
+                        rerouted(machine, collective, options_.policy, options_.seed, options_.most_depth));
                 const std::vector<ReroutedAlgorithm>& made = found[group++];
                 most = std::max(most, made.size());
                 const ReroutedAlgorithm& own = made[std::min(number, made.size() - 1)];
@@ -347,8 +370,8 @@ private:
         for (const std::int64_t per_root : {1, 4}) {
             int depth = 0;
             ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
-                ShortestPathAlgorithm made =
-                    shortest_paths(machine, collective, per_root, options_.policy, options_.seed);
+                ShortestPathAlgorithm made = shortest_paths(machine, collective, per_root, options_.policy,
+                                                            options_.seed, options_.most_depth);
                 depth = std::max(depth, made.depth);
                 return std::move(made.algorithm);
             });

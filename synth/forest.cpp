@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/synth/depth_bound.hpp>
 #include <baton/synth/link_forest.hpp>
 #include <baton/synth/rate_division.hpp>
 #include <baton/synth/symmetric_forest.hpp>
@@ -45,7 +46,11 @@ class Phases {
 public:
     Phases(const topologies::Topology& topology, const ir::Collective& collective, const TreeLimits& limits,
            topologies::RoutePolicy policy, std::uint64_t seed)
-        : topology_(topology), collective_(collective), policy_(policy), seed_(seed) {
+        : topology_(topology),
+          collective_(collective),
+          policy_(policy),
+          seed_(seed),
+          routes_(topology, policy, seed) {
         options_.most_per_root = limits.most_trees;
         options_.exact_count = limits.exactly;
         options_.most_depth = limits.most_depth;
@@ -61,8 +66,8 @@ public:
         std::optional<double> known;  // the optimum is found once: it takes many maximum flows
         if (auto symmetric = by_symmetry(turned, known)) return *std::move(symmetric);
         const double least = known ? *known : phase_optimum(topology_, collective_, turned);
-        RankGraph graph(topology_, collective_.ranks, policy_, seed_);
-        graph.require_connected();
+        RankGraph graph = graph_within(topology_, collective_.ranks, {roots_, turned, !turned},
+                                       options_.most_depth, policy_, seed_);
         const std::vector<RankEdge> even = turned ? graph.turned() : graph.edges();
         std::optional<Forest> links;
         if (rooted_ || even.size() > kMostDivided) links = on_links(turned, least);
@@ -80,17 +85,14 @@ public:
         if (rooted_ || forest.seconds_per_byte > least * (1 + options_.tolerance)) {
             if (!links) links = on_links(turned, least);
             const bool good = links && pipelined(*links) <= least * (1 + kWorthPipe);
-            if (!good) {
-                try {
-                    forest = divided_forest(graph, turned, least, forest);
-                } catch (const Error& error) {
-                    if (error.kind() != ErrorKind::input || !links) throw;  // more work than allowed
-                }
-            }
+            if (!good) forest = divided_forest(graph, turned, least, std::move(forest));
             if (links && pipelined(*links) < pipelined(forest)) {
                 forest = *std::move(links);
             }
         }
+        // Shares of links that pairs leave unused serve the others.
+        forest.seconds_per_byte =
+            std::min(forest.seconds_per_byte, forest_time(topology_, routes_, forest, turned, numbers_));
         forest.optimum = least;
         return forest;
     }
@@ -99,10 +101,9 @@ private:
     // On the links themselves, switches removed.
     std::optional<Forest> on_links(bool turned, double least) {
         if (policy_ != topologies::RoutePolicy::spread || tree_ways_ != TreeWays::links) return std::nullopt;
-        const topologies::Routes routes(topology_, policy_, seed_);
         try {
             const auto pack = [&](const ForestOptions& options) {
-                return link_forest(topology_, routes, collective_.ranks, roots_, turned, least, options,
+                return link_forest(topology_, routes_, collective_.ranks, roots_, turned, least, options,
                                    numbers_);
             };
             std::optional<Forest> links = pack(options_);
@@ -119,6 +120,15 @@ private:
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::input) throw;
             return std::nullopt;  // more work than allowed
+        }
+    }
+    // Nothing where these rates take more work than allowed, or trees that are too deep.
+    std::optional<Forest> packed(int ranks, const std::vector<RankEdge>& edges) const {
+        try {
+            return pack_forest(ranks, edges, roots_, options_);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;
+            return std::nullopt;
         }
     }
     // Offers the forest that uses other ways than the default routes too.
@@ -139,8 +149,8 @@ private:
             edges[e].way =
                 numbers_.number(sender, receiver, graph.ways().at({sender, receiver, edges[e].way}));
         }
-        Forest forest = pack_forest(graph.ranks(), edges, roots_, options_);
-        choose_ways(forest, edges);
+        std::optional<Forest> forest = packed(graph.ranks(), edges);
+        if (forest) choose_ways(*forest, edges);
         keep_better(std::move(forest));
     }
     // The better of `best`, on an even division of shared links, and forests on the linear program's; where
@@ -149,11 +159,12 @@ private:
         const auto edges = [&] { return turned ? graph.turned() : graph.edges(); };
         const std::vector<RankEdge> even = edges();
         if (even.empty() || best.seconds_per_byte <= least * (1 + options_.tolerance)) return best;
-        const auto keep_better = [&](Forest other) {
+        const auto keep_better = [&](std::optional<Forest> other) {
+            if (!other) return;
             // Deeper trees must be worth it.
-            const bool faster = other.seconds_per_byte < best.seconds_per_byte * (1 - 1e-6);
-            const bool much = other.seconds_per_byte < best.seconds_per_byte * (1 - kWorthDepth);
-            if (much || (faster && depth_of(other) <= depth_of(best))) best = std::move(other);
+            const bool faster = other->seconds_per_byte < best.seconds_per_byte * (1 - 1e-6);
+            const bool much = other->seconds_per_byte < best.seconds_per_byte * (1 - kWorthDepth);
+            if (much || (faster && depth_of(*other) <= depth_of(best))) best = *std::move(other);
         };
         if (even.size() <= kMostDivided) {
             const RateDivision division =
@@ -161,7 +172,7 @@ private:
             if (division.solved) {
                 std::vector<RankEdge> divided = even;
                 for (std::size_t e = 0; e < divided.size(); ++e) divided[e].rate = division.rates[e];
-                keep_better(pack_forest(graph.ranks(), divided, roots_, options_));
+                keep_better(packed(graph.ranks(), divided));
                 if (best.seconds_per_byte > least * (1 + kWorthDepth)) detoured(graph, turned, keep_better);
                 return best;
             }
@@ -184,7 +195,7 @@ private:
             for (double& weight : weights) weight = std::max(weight / largest, 1e-3);
         }
         graph.share(best_weights);
-        keep_better(pack_forest(graph.ranks(), edges(), roots_, options_));
+        keep_better(packed(graph.ranks(), edges()));
         return best;
     }
     std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least) const {
@@ -200,15 +211,20 @@ private:
                                     ? std::max<std::int64_t>(1024, options_.most_per_root)
                                     : options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
-        const topologies::Routes routes(topology_, policy_, seed_);
         least = phase_optimum(topology_, collective_, turned);
-        return symmetric_forest(topology_, routes, collective_.ranks, *least, options);
+        std::optional<Forest> made = symmetric_forest(topology_, routes_, collective_.ranks, *least, options);
+        if (made || options.most_depth == 0 || options.exact_count) return made;
+        // What is that shallow may be far from the optimum.
+        options.any_time = true;
+        options.most_per_root = options_.most_per_root;
+        return symmetric_forest(topology_, routes_, collective_.ranks, *least, options);
     }
 
     const topologies::Topology& topology_;
     const ir::Collective& collective_;
     topologies::RoutePolicy policy_;
     std::uint64_t seed_;
+    topologies::Routes routes_;
     ForestOptions options_;
     std::vector<int> roots_;
     bool rooted_ = false;

@@ -531,6 +531,7 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
     }
     made.roots = static_cast<int>(roots.size());
     made.depth = in + out;
+    made.deepest = std::max(in, out);
     made.algorithm = joint_steps(collective, pieces);
     pin_lanes(made.algorithm, lanes, topology);
     return made;

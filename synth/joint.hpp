@@ -19,7 +19,8 @@ struct JointAlgorithm {
     double rate = 0;         ///< of these trees on their routes
     std::int64_t trees = 0;  ///< pairs of an in-tree and an out-tree with a share of their own
     int roots = 0;
-    int depth = 0;  ///< hops of the deepest in-tree plus those of the deepest out-tree
+    int depth = 0;    ///< hops of the deepest in-tree plus those of the deepest out-tree
+    int deepest = 0;  ///< hops of the deepest tree
 };
 
 /// Which routes trees may take between two ranks.

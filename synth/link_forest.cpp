@@ -8,14 +8,11 @@
 #include <algorithm>
 
 namespace baton::synth {
-namespace {
-
 using topologies::Routes;
 using topologies::Topology;
 
-// Seconds per byte of each root on the busiest link or limit.
-double busiest(const Topology& topology, const Routes& routes, const Forest& forest, bool turned,
-               const WayNumbers& ways) {
+double forest_time(const Topology& topology, const Routes& routes, const Forest& forest, bool turned,
+                   const WayNumbers& ways) {
     std::map<std::tuple<int, int, int>, std::int64_t> messages;
     for (const PackedTree& tree : forest.trees) {
         for (std::size_t e = 0; e < tree.edges.size(); ++e) {
@@ -42,8 +39,6 @@ double busiest(const Topology& topology, const Routes& routes, const Forest& for
     }
     return most / static_cast<double>(forest.per_root);
 }
-
-}  // namespace
 
 int WayNumbers::number(int sender, int receiver, const std::string& via) {
     const auto [place, fresh] = numbers_.emplace(std::tuple(sender, receiver, via), 0);
@@ -83,7 +78,7 @@ std::optional<Forest> link_forest(const Topology& topology, const Routes& routes
     if (forest.trees.empty()) return std::nullopt;
     forest.seconds_per_byte = 1.0 / static_cast<double>(forest.per_root);  // rates are trees
     choose_ways(forest, edges);
-    forest.seconds_per_byte = busiest(topology, routes, forest, turned, ways);
+    forest.seconds_per_byte = forest_time(topology, routes, forest, turned, ways);
     return forest;
 }
 

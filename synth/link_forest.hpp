@@ -26,6 +26,11 @@ private:
     std::map<std::pair<int, int>, int> count_;
 };
 
+/// Seconds per byte of each root on the busiest link or limit, along the routes of the edges. `turned`: trees
+/// against the messages.
+double forest_time(const topologies::Topology& topology, const topologies::Routes& routes,
+                   const Forest& forest, bool turned, const WayNumbers& ways);
+
 /// k trees per root as `least_trees` finds them for links with switches between, switches removed
 /// (`remove_switches`), trees packed on what remains (`pack_trees`). `optimum`: seconds per byte of each root
 /// that cuts allow. The time of the forest is that of its busiest link or limit, counted on the routes of its

@@ -67,7 +67,8 @@ std::vector<std::vector<int>> limits_of_links(const Topology& topology) {
     return limits_of;
 }
 
-RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolicy policy, std::uint64_t seed)
+RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolicy policy, std::uint64_t seed,
+                     RankPairs which)
     : ranks_(ranks) {
     if (ranks > kMostRanks)
         throw input_error(fmt::format("{} ranks are more than the {} for which pairs of ranks are looked at",
@@ -86,7 +87,7 @@ RankGraph::RankGraph(const Topology& topology, int ranks, topologies::RoutePolic
         for (int b = 0; b < ranks; ++b) {
             if (a == b) continue;
             const topologies::Route& route = routes.between(a, b);
-            if (!route.reachable || !pairs.near(a, b, route)) continue;
+            if (!route.reachable || (which == RankPairs::nearest && !pairs.near(a, b, route))) continue;
             edges_.push_back({a, b, 0, route.latency});
             uses_.push_back(resource_uses(route, limits_of));
         }

@@ -49,13 +49,16 @@ private:
     std::map<std::pair<int, int>, Length> to_host_, from_host_;
 };
 
+/// Which pairs of ranks with a route a `RankGraph` has: see `NearestPairs`.
+enum class RankPairs : std::uint8_t { nearest, all };
+
 /// Pairs of ranks with rates that all links and joint limits can carry at once. Links shared by several pairs
 /// (ports of switches, NICs, trunks) are divided max-min fairly by weight. Which pairs: see `NearestPairs`.
 class RankGraph {
 public:
     /// Routes of the first `ranks` ranks. Throws an input error when a limit of 2048 ranks is exceeded.
     RankGraph(const topologies::Topology& topology, int ranks, topologies::RoutePolicy policy,
-              std::uint64_t seed);
+              std::uint64_t seed, RankPairs which = RankPairs::nearest);
 
     int ranks() const { return ranks_; }
     const std::vector<RankEdge>& edges() const { return edges_; }

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/base/stop.hpp>
+#include <baton/synth/depth_bound.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/shortest_paths.hpp>
 #include <baton/synth/tree_optimum.hpp>
@@ -43,7 +44,8 @@ struct Attempts {
     }
 };
 
-Attempts attempts_on(const RankGraph& graph, bool turned, const std::vector<int>& roots, double target) {
+Attempts attempts_on(const RankGraph& graph, bool turned, const std::vector<int>& roots, double target,
+                     int most_depth) {
     Attempts found;
     const std::vector<RankEdge> edges = turned ? graph.turned() : graph.edges();
     std::int64_t work = kRerouteWork;
@@ -51,12 +53,14 @@ Attempts attempts_on(const RankGraph& graph, bool turned, const std::vector<int>
         for (const std::int64_t per_root : {1, 2, 3, 4, 6, 8}) {
             if (work <= 0) return found;
             stop_point();
-            const Forest start = shortest_path_forest(graph.ranks(), edges, roots, per_root);
+            const Forest start =
+                shortest_path_forest_within(most_depth, graph.ranks(), edges, roots, per_root);
             ReroutingOptions options;
             options.target = target;
             options.tolerance = 1e-3;
             options.most_splits = 0;
-            options.most_depth = more < 0 ? 0 : depth_of(start) + more;
+            options.most_depth = more < 0 ? most_depth : depth_of(start) + more;
+            if (most_depth > 0) options.most_depth = std::min(options.most_depth, most_depth);
             options.work = work;
             Rerouted rerouted = reroute(start, graph, turned, options);
             work -= rerouted.work + static_cast<std::int64_t>(edges.size());
@@ -75,17 +79,17 @@ Attempts attempts_on(const RankGraph& graph, bool turned, const std::vector<int>
 
 std::vector<ReroutedAlgorithm> rerouted(const topologies::Topology& topology,
                                         const ir::Collective& collective, topologies::RoutePolicy policy,
-                                        std::uint64_t seed) {
+                                        std::uint64_t seed, int most_depth) {
     const Kind kind = collective.kind;
     if (!forest_serves(kind))
         throw input_error(fmt::format("rerouted trees are not made for {}", ir::to_string(kind)));
     if (!collective.groups.empty()) throw input_error("rerouted serves one group of all ranks only");
     if (collective.ranks < 2) throw input_error("one rank alone has no links to balance");
-    const RankGraph graph(topology, collective.ranks, policy, seed);
-    graph.require_connected();
     const TreePhases phases = tree_phases(collective);
+    const RankGraph graph = graph_within(topology, collective.ranks, phases, most_depth, policy, seed);
     const auto phase = [&](bool turned) {
-        return attempts_on(graph, turned, phases.roots, phase_optimum(topology, collective, turned));
+        return attempts_on(graph, turned, phases.roots, phase_optimum(topology, collective, turned),
+                           most_depth);
     };
     Attempts inward, outward;
     if (phases.in) inward = phase(true);

@@ -3,6 +3,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/base/stop.hpp>
+#include <baton/synth/depth_bound.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -14,12 +15,17 @@ namespace baton::synth {
 namespace {
 
 using Kind = ir::CollectiveKind;
-using Length = std::pair<std::int64_t, int>;  // picoseconds, hops
+using Length = std::pair<std::int64_t, std::int64_t>;  // picoseconds, hops; or the other way round
 
-constexpr Length kFar = {INT64_MAX, INT32_MAX};
+constexpr Length kFar = {INT64_MAX, INT64_MAX};
+
+Length after(const Length& tail, const RankEdge& edge, bool fewest_hops) {
+    const std::int64_t latency = edge.latency.picoseconds;
+    return {tail.first + (fewest_hops ? 1 : latency), tail.second + (fewest_hops ? latency : 1)};
+}
 
 std::vector<Length> lengths_from(int root, int ranks, const std::vector<RankEdge>& edges,
-                                 const std::vector<std::vector<int>>& out) {
+                                 const std::vector<std::vector<int>>& out, bool fewest_hops) {
     std::vector<Length> length(at(ranks), kFar);
     length[at(root)] = {0, 0};
     using Entry = std::pair<Length, int>;
@@ -30,7 +36,7 @@ std::vector<Length> lengths_from(int root, int ranks, const std::vector<RankEdge
         heap.pop();
         if (reached > length[at(v)]) continue;
         for (const int e : out[at(v)]) {
-            const Length next = {reached.first + edges[at(e)].latency.picoseconds, reached.second + 1};
+            const Length next = after(reached, edges[at(e)], fewest_hops);
             if (next >= length[at(edges[at(e)].to)]) continue;
             length[at(edges[at(e)].to)] = next;
             heap.push({next, edges[at(e)].to});
@@ -42,7 +48,7 @@ std::vector<Length> lengths_from(int root, int ranks, const std::vector<RankEdge
 }  // namespace
 
 Forest shortest_path_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
-                            std::int64_t per_root) {
+                            std::int64_t per_root, bool fewest_hops) {
     Forest forest;
     forest.per_root = per_root;
     std::vector<std::vector<int>> out(at(ranks)), in(at(ranks));
@@ -53,7 +59,7 @@ Forest shortest_path_forest(int ranks, const std::vector<RankEdge>& edges, const
     }
     std::vector<double> load(edges.size(), 0);
     for (const int root : roots) {
-        const std::vector<Length> length = lengths_from(root, ranks, edges, out);
+        const std::vector<Length> length = lengths_from(root, ranks, edges, out, fewest_hops);
         std::vector<int> order;
         for (int i = 1; i < ranks; ++i) order.push_back((root + i) % ranks);
         std::stable_sort(order.begin(), order.end(),
@@ -66,9 +72,7 @@ Forest shortest_path_forest(int ranks, const std::vector<RankEdge>& edges, const
                 for (const int e : in[at(v)]) {
                     const RankEdge& edge = edges[at(e)];
                     const Length& tail = length[at(edge.from)];
-                    if (tail == kFar ||
-                        Length{tail.first + edge.latency.picoseconds, tail.second + 1} != length[at(v)])
-                        continue;
+                    if (tail == kFar || after(tail, edge, fewest_hops) != length[at(v)]) continue;
                     if (best < 0 ||
                         (load[at(e)] + 1) / edge.rate < (load[at(best)] + 1) / edges[at(best)].rate)
                         best = e;
@@ -88,18 +92,27 @@ Forest shortest_path_forest(int ranks, const std::vector<RankEdge>& edges, const
     return forest;
 }
 
+Forest shortest_path_forest_within(int most_depth, int ranks, const std::vector<RankEdge>& edges,
+                                   const std::vector<int>& roots, std::int64_t per_root) {
+    Forest forest = shortest_path_forest(ranks, edges, roots, per_root);
+    if (most_depth == 0 || depth_of(forest) <= most_depth) return forest;
+    return shortest_path_forest(ranks, edges, roots, per_root, true);
+}
+
 ShortestPathAlgorithm shortest_paths(const topologies::Topology& topology, const ir::Collective& collective,
                                      std::int64_t per_root, topologies::RoutePolicy policy,
-                                     std::uint64_t seed) {
+                                     std::uint64_t seed, int most_depth) {
     const Kind kind = collective.kind;
     if (kind == Kind::custom) throw input_error("shortest_paths is not made for custom collectives");
     if (!collective.groups.empty()) throw input_error("shortest_paths serves one group of all ranks only");
-    const RankGraph graph(topology, collective.ranks, policy, seed);
-    graph.require_connected();
-    const auto& [roots, in, out] = tree_phases(collective);
+    const TreePhases phases = tree_phases(collective);
+    const auto& [roots, in, out] = phases;
+    const RankGraph graph = graph_within(topology, collective.ranks, phases, most_depth, policy, seed);
     Forest in_forest, out_forest;
-    if (in) in_forest = shortest_path_forest(graph.ranks(), graph.turned(), roots, per_root);
-    if (out) out_forest = shortest_path_forest(graph.ranks(), graph.edges(), roots, per_root);
+    if (in)
+        in_forest = shortest_path_forest_within(most_depth, graph.ranks(), graph.turned(), roots, per_root);
+    if (out)
+        out_forest = shortest_path_forest_within(most_depth, graph.ranks(), graph.edges(), roots, per_root);
     ShortestPathAlgorithm made;
     made.algorithm = tree_schedule(collective, in ? &in_forest : nullptr, out ? &out_forest : nullptr);
     made.algorithm.name = fmt::format("shortest_paths {}", ir::to_string(kind));

@@ -89,6 +89,9 @@ struct Row {
     int parent = -1;          // the row around it
 };
 
+// Shifts within a host, and to other hosts one each, all nearest ones, or all.
+enum class ShiftsChosen { thin, nearest, all };
+
 class SymmetricPacking {
 public:
     SymmetricPacking(const Topology& topology, const Routes& routes, int ranks, bool turned, int most_depth)
@@ -99,10 +102,10 @@ public:
           most_depth_(most_depth),
           hosts_(topology.rank_hosts()) {}
 
-    // Whether the machine can be read so; `thin`: one shift per other host.
-    bool read(const std::vector<int>& radix, bool thin) {
+    // Whether the machine can be read so.
+    bool read(const std::vector<int>& radix, ShiftsChosen which) {
         group_ = Shifts(radix);
-        choose_shifts(thin);
+        choose_shifts(which);
         if (shifts_.empty() || !load() || !nest()) return false;
         list_tails();
         return set_levels();
@@ -113,12 +116,12 @@ public:
     // One root's trees for k per root at `seconds` times k per byte; false when they do not fit.
     bool fit(std::int64_t k, double seconds) {
         if (work_ <= 0 || !enough(k, seconds)) return false;
-        const int raises = 2 * *std::max_element(hops_.begin(), hops_.end()) + 2;
+        const int hops = *std::max_element(hops_.begin(), hops_.end()), raises = 2 * hops + 2;
+        if (too_deep(hops)) return false;
         reset_levels();
         for (int attempt = 0; attempt < raises; ++attempt) {
             const int before = served_;
-            if (flow(k, seconds))
-                return most_depth_ == 0 || *std::max_element(level_.begin(), level_.end()) <= most_depth_;
+            if (flow(k, seconds)) return !too_deep(*std::max_element(level_.begin(), level_.end()));
             if (attempt > 1 && served_ <= before) return false;
         }
         return false;
@@ -129,8 +132,9 @@ public:
 
 private:
     const Route& route(int x, int y) const { return turned_ ? routes_.between(y, x) : routes_.between(x, y); }
+    bool too_deep(int depth) const { return most_depth_ > 0 && depth > most_depth_; }
     int tail_of(int y, std::size_t s) const { return tail_[at(y) * shifts_.size() + s]; }
-    void choose_shifts(bool thin);
+    void choose_shifts(ShiftsChosen which);
     bool load();
     bool nest();
     void list_tails();
@@ -158,7 +162,7 @@ private:
     std::int64_t work_ = 100'000'000;  // ranks times shifts, over all flows
 };
 
-void SymmetricPacking::choose_shifts(bool thin) {
+void SymmetricPacking::choose_shifts(ShiftsChosen which) {
     using Reach = std::pair<std::int64_t, int>;
     std::map<int, Reach> least;
     std::map<int, int> first;
@@ -174,9 +178,9 @@ void SymmetricPacking::choose_shifts(bool thin) {
     shifts_.clear();
     for (int g = 1; g < ranks_; ++g) {
         if (!route(0, g).reachable) continue;
-        if (hosts_[at(g)] != hosts_[0]) {
+        if (hosts_[at(g)] != hosts_[0] && which != ShiftsChosen::all) {
             if (length(g) != least[hosts_[at(g)]]) continue;
-            if (thin && !first.emplace(hosts_[at(g)], g).second) continue;
+            if (which == ShiftsChosen::thin && !first.emplace(hosts_[at(g)], g).second) continue;
         }
         shifts_.push_back(g);
     }
@@ -423,6 +427,9 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
     return forest;
 }
 
+// Numbers of trees that are tried where no optimum tells which.
+constexpr std::int64_t kSomeCounts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
 // The least number of trees that is near the optimum (or the number asked for), at its least time.
 std::optional<Forest> least_time(SymmetricPacking& packing, double optimum, const SymmetryOptions& options) {
     const bool any = options.exact_count || options.tolerance >= 1;
@@ -448,6 +455,22 @@ std::optional<Forest> least_time(SymmetricPacking& packing, double optimum, cons
     return std::nullopt;
 }
 
+constexpr double kAlike = 1.001;
+
+std::optional<Forest> best_of_some(SymmetricPacking& packing, double optimum, SymmetryOptions options) {
+    std::optional<Forest> best;
+    options.exact_count = true;
+    const std::int64_t most = options.most_per_root;
+    for (const std::int64_t k : kSomeCounts) {
+        if (k > most) break;
+        options.most_per_root = k;
+        std::optional<Forest> forest = least_time(packing, optimum, options);
+        if (forest && (!best || forest->seconds_per_byte * kAlike < best->seconds_per_byte))
+            best = std::move(forest);
+    }
+    return best;
+}
+
 }  // namespace
 
 std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& routes, int ranks,
@@ -455,12 +478,14 @@ std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& r
     if (ranks < 2 || optimum <= 0) return std::nullopt;
     SymmetricPacking packing(topology, routes, ranks, options.turned, options.most_depth);
     // One shift per other host, or all: the faster forest; of two that are about as fast the shallower.
-    constexpr double kAlike = 1.001;
     std::optional<Forest> best;
     for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
-        for (const bool thin : {true, false}) {
-            if (!packing.read(radix, thin)) continue;
-            std::optional<Forest> forest = least_time(packing, optimum, options);
+        for (const ShiftsChosen which : {ShiftsChosen::thin, ShiftsChosen::nearest, ShiftsChosen::all}) {
+            // Ways to all ranks of other hosts only where the depth asks for them.
+            if (which == ShiftsChosen::all && (options.most_depth == 0 || best)) continue;
+            if (!packing.read(radix, which)) continue;
+            std::optional<Forest> forest = options.any_time ? best_of_some(packing, optimum, options)
+                                                            : least_time(packing, optimum, options);
             if (!forest) continue;
             const bool alike = best && forest->seconds_per_byte < best->seconds_per_byte * kAlike &&
                                best->seconds_per_byte < forest->seconds_per_byte * kAlike;

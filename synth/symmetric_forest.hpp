@@ -16,6 +16,7 @@ struct SymmetryOptions {
     double tolerance = 0.001;             ///< how far above `optimum` the time may be
     bool exact_count = false;             ///< only most_per_root itself is tried, at any time
     int most_depth = 0;                   ///< bound on the depth of trees, 0: none
+    bool any_time = false;                ///< the best of some numbers of trees, whatever its time
     std::int64_t most_edges = 4'000'000;  ///< of all trees together
     bool turned = false;                  ///< trees of the reversed machine (for reduce_scatter)
 };

@@ -55,7 +55,7 @@ struct SynthesisOptions {
     std::string algorithm = "auto";  ///< or the name of one synthesizer, see `synthesizers`
     std::vector<Bytes> sizes;        ///< ascending, not empty
     std::int64_t trees = 0;          ///< forest: exactly so many trees per root, 0 = chosen
-    int most_depth = 0;              ///< forest: hops of the deepest tree, 0 = no bound
+    int most_depth = 0;              ///< families of trees: hops of the deepest tree, 0 = no bound
     int tiles = 0;                   ///< 0 = chosen for every candidate and size
     int most_tiles = 128;            ///< largest number of tiles that is tried
     topologies::RoutePolicy policy = topologies::RoutePolicy::spread;

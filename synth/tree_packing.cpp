@@ -253,6 +253,52 @@ double forest_optimum(int ranks, const std::vector<RankEdge>& edges, const std::
     return static_cast<double>(best.demand) / (static_cast<double>(best.capacity) * unit);
 }
 
+namespace {
+
+// Time of the busiest edge per byte of each root, where no two edges join the same ranks.
+double time_of(const Forest& forest, const std::vector<RankEdge>& edges) {
+    std::map<std::pair<int, int>, double> load;
+    for (const PackedTree& tree : forest.trees) {
+        for (const auto& edge : tree.edges) load[edge] += static_cast<double>(tree.multiplicity);
+    }
+    double most = 0;
+    for (const RankEdge& edge : edges) {
+        const auto found = load.find({edge.from, edge.to});
+        if (found != load.end()) most = std::max(most, found->second / edge.rate);
+    }
+    return most / static_cast<double>(forest.per_root);
+}
+
+// Trees no deeper than the bound at about the least time at which they are found; none where ranks are too
+// far apart for any.
+void slow_down(Forest& forest, int ranks, const std::vector<RankEdge>& edges, double u,
+               const std::vector<RootDemand>& demands, int most_depth) {
+    constexpr double kFine = 1.01, kSlowest = 1e12;
+    const double time = forest.seconds_per_byte;
+    const auto found = [&](double slower) {
+        std::vector<PackedTree> trees =
+            layered_trees(ranks, edges, tree_capacities(edges, u * slower), demands, most_depth);
+        if (trees.empty()) return false;
+        forest.trees = std::move(trees);
+        forest.seconds_per_byte = time * slower;
+        return true;
+    };
+    double low = 1, high = 1.02;
+    for (double step = 1.03; !found(high); step = std::min(step * step, 4.0)) {
+        if (high > kSlowest) return;
+        low = high;
+        high *= step;
+    }
+    while (high / low > kFine) {
+        const double middle = std::sqrt(high * low);
+        (found(middle) ? high : low) = middle;
+    }
+    const bool plain = std::all_of(edges.begin(), edges.end(), [](const RankEdge& e) { return e.way < 0; });
+    if (plain) forest.seconds_per_byte = std::min(forest.seconds_per_byte, time_of(forest, edges));
+}
+
+}  // namespace
+
 Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vector<int>& roots,
                    const ForestOptions& options) {
     Forest forest;
@@ -265,19 +311,14 @@ Forest pack_forest(int ranks, const std::vector<RankEdge>& edges, const std::vec
     forest.optimum = forest_optimum(ranks, edges, roots);
     const TreeCount count = least_trees({ranks, ranks, edges, roots}, forest.optimum, options, work);
     forest.per_root = count.per_root;
-    const double best_u = count.u, best_time = count.seconds_per_byte();
+    const double best_u = count.u;
     if (forest.per_root == 0) throw input_error("the rates between ranks do not connect all of them");
-    forest.seconds_per_byte = best_time;
+    forest.seconds_per_byte = count.seconds_per_byte();
     std::vector<RootDemand> demands;
     for (const int root : roots) demands.push_back({root, forest.per_root});
     forest.trees =
         pack_shallow(ranks, edges, tree_capacities(edges, best_u), demands, options.most_depth, work);
-    constexpr double kSlower = 1.02, kSlowest = 1e4;
-    for (double slower = kSlower; forest.trees.empty() && slower < kSlowest; slower *= kSlower) {
-        forest.trees =
-            layered_trees(ranks, edges, tree_capacities(edges, best_u * slower), demands, options.most_depth);
-        forest.seconds_per_byte = best_time * slower;
-    }
+    if (forest.trees.empty()) slow_down(forest, ranks, edges, best_u, demands, options.most_depth);
     if (forest.trees.empty())
         throw input_error(fmt::format("no trees of at most {} hops were found", options.most_depth), {},
                           "allow deeper trees");
