@@ -215,6 +215,10 @@ bool parse(int count, char** words, RunOptions& options) {
 int main(int count, char** words) {
     try {
         baton::bench::RunOptions options;
+        if (count == 2 && std::string(words[1]) == "--help") {
+            std::fputs(baton::bench::kUsage, stdout);
+            return 0;
+        }
         if (baton::bench::parse(count, words, options)) return baton::bench::run_all(options);
         std::fputs(baton::bench::kUsage, stderr);
         return 2;
