@@ -19,6 +19,7 @@
 #include <baton/synth/rerouted.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
+#include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
 #include <fmt/format.h>
@@ -38,6 +39,7 @@ using topologies::Topology;
 constexpr std::int64_t kMostTrees = 64;
 constexpr int kFewRanks = 32;                   // forest: up to so many it is packed in more than one way
 constexpr int kMostOfAll = 2048;                // ranks; above, `auto` does not make everything
+constexpr double kNoGain = 1.001;               // of the bound: nothing is left for joint to gain
 constexpr double kWorthDetours = 0.004;         // loss of joint for which it looks for other routes
 constexpr std::int64_t kManyChunks = 64 << 10;  // greedy: sizes below are not cut
 
@@ -244,8 +246,22 @@ private:
         return made;
     }
 
+    // Whether reduce_scatter and all_gather by trees with equal shares, one after the other, take no longer
+    // than any all_reduce must: then `joint` can gain nothing on `forest`.
+    bool equal_shares_suffice() const {
+        if (collective_.kind != ir::CollectiveKind::all_reduce || !collective_.groups.empty()) return false;
+        const double both =
+            (phase_optimum(topology_, collective_, true) + phase_optimum(topology_, collective_, false)) /
+            collective_.ranks;
+        Topology end_points = topology_;  // joint's trees reduce at ranks only
+        for (topologies::Node& node : end_points.nodes) node.multicast = node.reduce = false;
+        return both <= bandwidth_bound(end_points, collective_).seconds_per_byte.value() * kNoGain;
+    }
+
     // On default routes, and where those fall short of the optimum also on others.
     void joint_trees() {
+        if (among_others() && collective_.ranks > kFewRanks && equal_shares_suffice())
+            throw input_error("forests with equal shares of all ranks reach the bound already");
         double loss = 0;
         for (const JointWays ways : {JointWays::usual, JointWays::detours}) {
             if (ways == JointWays::detours && loss < kWorthDetours) return;

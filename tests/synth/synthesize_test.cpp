@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -259,4 +260,20 @@ TEST_CASE("what cannot be synthesized is refused in words") {
     options.sizes = {Bytes{2048}, Bytes{1024}};
     CHECK(message_of(h100, collective(ir::CollectiveKind::all_reduce, 8), options).find("ascending") !=
           std::string::npos);
+}
+
+TEST_CASE("joint is left out of many ranks where forests with equal shares reach the bound already") {
+    const auto left_out = [](const std::string& machine) {
+        const Topology topology = topologies::load(machine);
+        synth::SynthesisOptions options;
+        options.sizes = {Bytes{1 << 30}};
+        options.effort = 1000;
+        const synth::Synthesis made = synth::synthesize(
+            topology, collective(ir::CollectiveKind::all_reduce, topology.rank_count()), options);
+        return std::any_of(made.refusals.begin(), made.refusals.end(), [](const synth::Refusal& refusal) {
+            return refusal.why.find("equal shares") != std::string::npos;
+        });
+    };
+    CHECK(left_out("paper/a100-oddeven:hosts=5"));
+    CHECK_FALSE(left_out("mesh:6x6"));
 }
