@@ -64,8 +64,24 @@ public:
     const std::map<std::tuple<int, int, int>, std::string>& ways() const { return numbers_.all(); }
     Forest make(bool turned) {
         std::optional<double> known;  // the optimum is found once: it takes many maximum flows
-        if (auto symmetric = by_symmetry(turned, known)) return *std::move(symmetric);
+        if (auto symmetric = by_symmetry(turned, known, false)) return *std::move(symmetric);
         const double least = known ? *known : phase_optimum(topology_, collective_, turned);
+        if (options_.most_depth == 0 || options_.exact_count) return searched(turned, least);
+        // Symmetric trees that are shallow may be far from the optimum: they stand where nothing is better.
+        std::optional<Forest> shallow = by_symmetry(turned, known, true);
+        if (shallow && shallow->seconds_per_byte <= least * (1 + kWorthDepth)) return *std::move(shallow);
+        try {
+            Forest forest = searched(turned, least);
+            if (!shallow || forest.seconds_per_byte < shallow->seconds_per_byte) return forest;
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input || !shallow) throw;  // more work than allowed, or too deep
+        }
+        return *std::move(shallow);
+    }
+
+private:
+    // Trees found without symmetry.
+    Forest searched(bool turned, double least) {
         RankGraph graph = graph_within(topology_, collective_.ranks, {roots_, turned, !turned},
                                        options_.most_depth, policy_, seed_);
         const std::vector<RankEdge> even = turned ? graph.turned() : graph.edges();
@@ -96,8 +112,6 @@ public:
         forest.optimum = least;
         return forest;
     }
-
-private:
     // On the links themselves, switches removed.
     std::optional<Forest> on_links(bool turned, double least) {
         if (policy_ != topologies::RoutePolicy::spread || tree_ways_ != TreeWays::links) return std::nullopt;
@@ -198,7 +212,7 @@ private:
         keep_better(packed(graph.ranks(), edges()));
         return best;
     }
-    std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least) const {
+    std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least, bool any_time) const {
         if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
             return std::nullopt;
         SymmetryOptions options;
@@ -211,12 +225,9 @@ private:
                                     ? std::max<std::int64_t>(1024, options_.most_per_root)
                                     : options_.most_per_root;
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
-        least = phase_optimum(topology_, collective_, turned);
-        std::optional<Forest> made = symmetric_forest(topology_, routes_, collective_.ranks, *least, options);
-        if (made || options.most_depth == 0 || options.exact_count) return made;
-        // What is that shallow may be far from the optimum.
-        options.any_time = true;
-        options.most_per_root = options_.most_per_root;
+        if (any_time) options.most_per_root = options_.most_per_root;
+        options.any_time = any_time;
+        if (!least) least = phase_optimum(topology_, collective_, turned);
         return symmetric_forest(topology_, routes_, collective_.ranks, *least, options);
     }
 
