@@ -87,8 +87,8 @@ void generate(const JsonReader& entry, Topology& topology);
 /// Adds hosts and their fabric ("hosts", "fabric", "attach").
 void compose(const JsonReader& root, const ReadContext& context, Topology& topology);
 
-/// A fabric of hosts by its short name and properties ("ndr-rail,oversubscription=2") as the "fabric" entry of
-/// a document.
+/// A fabric of hosts by its short name and properties ("ndr-rail,oversubscription=2") as the "fabric" entry
+/// of a document.
 nlohmann::ordered_json fabric_entry(const std::string& text, const std::string& where);
 /// Text of a preset; an input error lists near names.
 std::string_view preset_text(std::string_view name, const std::string& where);
