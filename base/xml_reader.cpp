@@ -45,6 +45,30 @@ bool deeper_than(const pugi::xml_node& top, int limit) {
 
 }  // namespace
 
+std::string_view xml_root_name(std::string_view text) {
+    if (text.rfind("\xef\xbb\xbf", 0) == 0) text.remove_prefix(3);
+    const auto skip_past = [&](std::string_view mark) {
+        const std::size_t end = text.find(mark);
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + mark.size());
+    };
+    for (;;) {
+        text = text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+        if (text.rfind("<?", 0) == 0) {
+            skip_past("?>");
+        } else if (text.rfind("<!--", 0) == 0) {
+            skip_past("-->");
+        } else if (text.rfind("<!DOCTYPE", 0) == 0) {
+            const std::size_t subset = text.find('['), end = text.find('>');
+            skip_past(subset < end ? "]" : ">");
+            if (subset < end) skip_past(">");
+        } else {
+            break;
+        }
+    }
+    if (text.empty() || text.front() != '<') return {};
+    return text.substr(1, text.substr(1).find_first_of(" \t\r\n/>"));
+}
+
 struct XmlDocument::Data {
     std::string file;
     std::vector<std::size_t> line_starts;
@@ -73,6 +97,9 @@ XmlDocument XmlDocument::parse(std::string_view text, std::string name) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] == '\n') data.line_starts.push_back(i + 1);
     }
+    if (text.rfind("\xff\xfe", 0) == 0 || text.rfind("\xfe\xff", 0) == 0)
+        throw input_error("the file is in UTF-16", data.file,
+                          "convert it to UTF-8: iconv -f UTF-16 -t UTF-8");
     const pugi::xml_parse_result parsed =
         data.document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
     if (!parsed) {

@@ -56,6 +56,10 @@ private:
     const void *node_, *document_;  // pugixml's node and the document's data, kept out of this header
 };
 
+/// Name of the outermost element, found without parsing the rest; empty when the text does not start as XML
+/// (after a byte order mark, declarations, comments and a document type).
+std::string_view xml_root_name(std::string_view text);
+
 /// A parsed document. Document type declarations are passed over, so that no entity is ever expanded from
 /// outside or grows. Nesting is limited to 200 levels, so that readers may recurse.
 class XmlDocument {

@@ -14,6 +14,12 @@ inline constexpr Importer kEdgeListImporter = {
     "edge-list", "lines of FROM TO [RATE [LATENCY]], one link in both directions each", recognizes_edge_list,
     read_edge_list};
 
+bool recognizes_nccl_xml(std::string_view text);
+Imported read_nccl_xml(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kNcclXmlImporter = {
+    "nccl-xml", "topology XML of NCCL and RCCL (NCCL_TOPO_DUMP_FILE, or as clouds ship it)",
+    recognizes_nccl_xml, read_nccl_xml};
+
 /// A sentence on what the text is when it is a file of this field but no machine: "this is ..., the topology
 /// is
 /// ..."; empty otherwise.

@@ -10,6 +10,7 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
+    kNcclXmlImporter,
     kEdgeListImporter,
 };
 
