@@ -112,10 +112,16 @@ UnitLink socket_link(std::string_view vendor, int model) {
         return unit(LinkKind::upi, goodput, goodput, nanoseconds(150), source, true);
     };
     if (vendor == "AuthenticAMD") return link(16, "between AMD sockets: 16 GB/s (NCCL constant)");
+    if ((vendor == "CentaurHauls" || vendor == "  Shanghai  ") && model == 91)
+        return link(9, "between Zhaoxin sockets of Yongfeng: 9 GB/s (NCCL constant)");
     if (vendor == "CentaurHauls" || vendor == "  Shanghai  ")
-        return link(9, "between Zhaoxin sockets: 9 GB/s (NCCL constant)");
+        return link(6, "between Zhaoxin sockets: 6 GB/s (NCCL constant)");
+    if (vendor == "ARM") return link(6, "between ARM sockets: 6 GB/s (NCCL constant)");
+    // 173 and 174 are Granite Rapids, whose links are faster still (NVIDIA/nccl#2107).
+    if (vendor == "GenuineIntel" && (model >= 207 || model == 173 || model == 174))
+        return link(40, "between Intel sockets from Emerald Rapids: 40 GB/s (NCCL constant)");
     if (vendor == "GenuineIntel" && model >= 143)
-        return link(22, "between Intel sockets from Sapphire Rapids: 22 GB/s (NCCL constant)");
+        return link(22, "between Intel sockets of Sapphire Rapids: 22 GB/s (NCCL constant)");
     if (vendor == "GenuineIntel" && model >= 85)
         return link(10, "between Intel sockets of Skylake to Ice Lake: 10 GB/s (NCCL constant)");
     if (vendor == "GenuineIntel") return link(6, "between older Intel sockets: 6 GB/s (NCCL constant)");

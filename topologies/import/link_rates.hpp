@@ -33,7 +33,8 @@ UnitLink pcie_link(double gigatransfers, int lanes);
 /// speed").
 std::optional<double> pcie_gigatransfers(std::string_view text);
 
-/// The link between two sockets by CPU vendor and model as CPUID tells them ("GenuineIntel", 143).
+/// The link between two sockets by CPU vendor and model as CPUID tells them ("GenuineIntel", 143), "IBM" for
+/// POWER and "ARM" for all of ARM.
 UnitLink socket_link(std::string_view vendor, int model);
 
 /// A port of a network adapter at so many bits per second.

@@ -172,12 +172,38 @@ void warn_of_slow_slots(const MachineTree& tree, const std::map<int, std::string
         if (gpu.parent < 0 || gpu.up.provenance.assumed) continue;
         const double built = pcie_of_arch(name);
         if (built > 0 && gpu.up.bandwidth < pcie_link(built, 16).bandwidth)
-            ++slow[fmt::format("{} of {}, built for {}", to_string(gpu.up.bandwidth), name,
+            ++slow[fmt::format("{}, but {} is built for {}", to_string(gpu.up.bandwidth), name,
                                to_string(pcie_link(built, 16).bandwidth))];
     }
     for (const auto& [text, count] : slow)
         result.warnings.push_back(
             fmt::format("the PCIe slot of {} gives {}; taken as it is", counted(at(count), "GPU"), text));
+}
+
+// Latencies of the kinds that the machine has, as nvlink_unit, xgmi_unit, pcie_link and socket_link give
+// them.
+void report_latencies(const Topology& topology, Imported& result) {
+    std::map<std::string, bool> used;
+    for (const Link& link : topology.links) {
+        const bool to_switch = topology.nodes[at(link.to)].type == NodeType::switch_node;
+        const std::string what = link.kind == LinkKind::nvlink && to_switch ? "an NVLink to a switch"
+                                 : link.kind == LinkKind::nvlink            ? "an NVLink"
+                                 : link.kind == LinkKind::xgmi              ? "an XGMI link"
+                                 : link.kind == LinkKind::c2c               ? "C2C"
+                                 : link.kind == LinkKind::pcie              ? "a PCIe link"
+                                                                            : "a link between CPUs";
+        if (link.latency > Time{}) used[what + " " + to_string(link.latency)] = true;
+    }
+    for (const Node& node : topology.nodes) {
+        if (node.latency == Time{}) continue;
+        used[std::string(node.type == NodeType::switch_node ? "a switch of GPUs" : "a bridge or CPU") + " " +
+             to_string(node.latency)] = true;
+    }
+    std::string text;
+    for (const auto& [entry, is_used] : used) text += (text.empty() ? "" : ", ") + entry;
+    if (!text.empty())
+        result.assumptions.push_back("latencies: " + text +
+                                     " (derived from NCCL's latency constants, see docs/topology.md)");
 }
 
 void report_sources(const Topology& topology, Imported& result) {
@@ -194,10 +220,7 @@ void report_sources(const Topology& topology, Imported& result) {
         for (const std::string& text : texts) result.assumptions.push_back(text);
     }
     if (pcie > 8) result.assumptions.push_back(fmt::format("{} more PCIe rates by the same rule", pcie - 8));
-    result.assumptions.push_back(
-        "latencies: NVLink 700 ns, over a switch twice 250 ns and 100 ns for it, XGMI 600 ns, C2C 400 ns, a "
-        "PCIe "
-        "link 300 ns, a bridge or CPU 150 ns (derived from NCCL's latency constants, see docs/topology.md)");
+    report_latencies(topology, result);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ public:
         resolve_links();
         report_notes();
         build_machine(tree_, source_, options_, result_);
-        warn_of_missing_links();
+        report_after_build();
         return std::move(result_);
     }
 
@@ -432,10 +432,10 @@ private:
         const auto warned = [&](int count, const char* text) {
             if (count > 0) result_.warnings.push_back(fmt::format(fmt::runtime(text), count));
         };
-        assumed(without_rate_, "{} network ports have no rate: 10 Gb/s, as NCCL takes it");
+        assumed(without_rate_, "network ports without a rate ({}): 10 Gb/s, as NCCL takes it");
         assumed(on_chip_,
-                "{} GPUs sit on CPU chips: all their traffic takes C2C, their PCIe entry is left out");
-        assumed(switches_without_class_, "{} links lead to a device of unknown class: taken as a switch");
+                "GPUs on CPU chips ({}): all their traffic takes C2C, their PCIe entry is left out");
+        assumed(switches_without_class_, "links to a device of unknown class ({}): taken as a switch");
         for (const auto& [name, bus] : tree_.switches) {
             if (name.rfind("fffffff", 0) == 0)
                 result_.assumptions.push_back("the switches of the NVLinks are hidden (" + name +
@@ -444,11 +444,11 @@ private:
         if (tree_.host_names.size() > 1 && !tree_.switches.empty())
             result_.assumptions.push_back(
                 "several hosts in one dump are one NVLink domain: switches of the same bus id are shared");
-        warned(without_gdr_, "{} GPUs say gdr=\"0\" (no direct access for network adapters); not modeled");
+        warned(without_gdr_, "GPUs ({}) say gdr=\"0\" (no direct access for network adapters); not modeled");
         warned(nets_without_gdr_,
-               "{} network ports say gdr=\"0\" (data passes through memory of the host); not modeled");
+               "network ports ({}) say gdr=\"0\" (data passes through memory of the host); not modeled");
         warned(bare_nics_,
-               "{} network adapters have no rate: no limit but their slots; a fabric gives its own");
+               "network adapters ({}) have no rate: no limit but their slots; a fabric gives its own");
         for (const auto& [what, count] : ports_above_slot_)
             result_.warnings.push_back(
                 fmt::format("{}: {}: the slot is the bottleneck", counted(at(count), "network port"), what));
@@ -456,13 +456,13 @@ private:
             result_.warnings.push_back(fmt::format("left out: {} x {}", count, what));
         for (const auto& [what, count] : ignored_)
             result_.warnings.push_back(fmt::format("ignored: {} ({} times)", what, count));
+    }
+
+    void report_after_build() {
         if (reducing_ > 0)
             result_.found.push_back(fmt::format("{} can reduce in the network (coll=\"1\")",
                                                 counted(at(reducing_), "network port")));
-    }
-
-    // NVLinks that the file cannot tell are the one thing that must not pass in silence.
-    void warn_of_missing_links() {
+        // NVLinks that the file cannot tell are the one thing that must not pass in silence.
         if (bare_gpus_ == 0) return;
         result_.warnings.insert(
             result_.warnings.begin(),
