@@ -54,7 +54,7 @@ public:
 
     void build() {
         if (tree_.host_names.size() > at(kMaxNodes)) throw input_error("too many hosts", source_.name);
-        result_.topology.name = source_.name;
+        result_.topology.name = source_.name.substr(source_.name.find_last_of('/') + 1);
         order_gpus();
         add_nodes();
         add_tree_links();
