@@ -303,6 +303,34 @@ TEST_CASE("GPUs known by their class only come with a loud warning") {
     CHECK(got.topology.node_index("nic0") >= 0);
 }
 
+TEST_CASE("the status of NVLinks adds them where the file knows none, and their rates where it does") {
+    std::string status = "$ nvidia-smi nvlink -s\n";
+    for (int i = 0; i < 2; ++i) {
+        status += fmt::format("\x1b[1mGPU {}: NVIDIA A100-SXM4-40GB (UUID: GPU-1)\x1b[0m\n", i);
+        for (int l = 0; l < 12; ++l)
+            status += fmt::format("\t Link {}: {}\n", l, l == 11 ? "<inactive>" : "25.781 GB/s");
+    }
+    ImportOptions options;
+    options.nvlink_status = {status, "status.txt"};
+    const std::string bare =
+        "<pci busid=\"0:{}:0.0\" class=\"0x030200\" link_speed=\"16 GT/s\" link_width=\"16\"/>";
+    const Imported got = read_nccl(in_cpu(fmt::format(fmt::runtime(bare + bare), 1, 2)), options);
+    CHECK(link_between(got.topology, "gpu0", "nvswitch0").count == 11);
+    CHECK(link_between(got.topology, "gpu0", "nvswitch0").bandwidth.bytes_per_second == 25'781'000'000);
+    CHECK(got.topology.nodes[0].attributes.at("arch") == "sm_80");
+    CHECK(!says(got.warnings, "NO NVLINK"));
+    CHECK(says(got.assumptions, "which GPUs the 22 NVLinks join is not said"));
+    const Imported linked = read_nccl(
+        in_cpu(gpu(0, "0:1:0.0", nvlink("0:2:0.0", 11)) + gpu(1, "0:2:0.0", nvlink("0:1:0.0", 11))), options);
+    CHECK(link_between(linked.topology, "gpu0", "gpu1").bandwidth.bytes_per_second == 25'781'000'000);
+    CHECK(linked.warnings == std::vector<std::string>{});
+    CHECK_THROWS_WITH(
+        read_nccl(in_cpu(gpu(0, "0:1:0.0")), options),
+        "status.txt: it lists 2 GPUs, the machine has 1; give the text of one host of the same kind");
+    options.nvlink_status = {"nothing here", "status.txt"};
+    CHECK_THROWS_AS(read_nccl(in_cpu(gpu(0, "0:1:0.0")), options), Error);
+}
+
 TEST_CASE("what is not known is ignored by name, and nothing else") {
     const Imported got =
         read_nccl(in_cpu("<pci busid=\"0:1:0.0\"><gpu dev=\"0\" sm=\"90\" rank=\"0\" "

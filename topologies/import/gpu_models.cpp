@@ -29,7 +29,40 @@ constexpr AmdDevice kAmdDevices[] = {
     {0x75b0, "gfx950"}, {0x75b3, "gfx950"},
 };
 
+struct Product {
+    const char* name;
+    const char* arch;
+};
+
+constexpr Product kProducts[] = {
+    {"P100", "sm_60"},    {"V100", "sm_70"},    {"T4", "sm_75"},      {"A100", "sm_80"},
+    {"A800", "sm_80"},    {"A30", "sm_80"},     {"A10", "sm_86"},     {"A10G", "sm_86"},
+    {"A40", "sm_86"},     {"A6000", "sm_86"},   {"L4", "sm_89"},      {"L20", "sm_89"},
+    {"L40", "sm_89"},     {"L40S", "sm_89"},    {"H100", "sm_90"},    {"H200", "sm_90"},
+    {"H800", "sm_90"},    {"H20", "sm_90"},     {"GH200", "sm_90"},   {"B100", "sm_100"},
+    {"B200", "sm_100"},   {"GB200", "sm_100"},  {"B300", "sm_103"},   {"GB300", "sm_103"},
+    {"GB10", "sm_121"},   {"MI50", "gfx906"},   {"MI60", "gfx906"},   {"MI100", "gfx908"},
+    {"MI210", "gfx90a"},  {"MI250", "gfx90a"},  {"MI250X", "gfx90a"}, {"MI300A", "gfx942"},
+    {"MI300X", "gfx942"}, {"MI308X", "gfx942"}, {"MI325X", "gfx942"}, {"MI350X", "gfx950"},
+    {"MI355X", "gfx950"},
+};
+
 }  // namespace
+
+std::string arch_by_name(std::string_view name) {
+    const auto in_word = [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    };
+    for (std::size_t begin = 0; begin < name.size();) {
+        std::size_t end = begin;
+        while (end < name.size() && in_word(name[end])) ++end;
+        for (const Product& product : kProducts) {
+            if (name.substr(begin, end - begin) == product.name) return product.arch;
+        }
+        begin = end + 1;
+    }
+    return {};
+}
 
 std::string arch_by_pci(std::int64_t vendor, std::int64_t device) {
     if (vendor == kNvidia) {

@@ -12,6 +12,10 @@ namespace baton::topologies {
 /// share the upper byte of NVIDIA's ids (0x20 is GA100); AMD's are listed one by one (pci.ids).
 std::string arch_by_pci(std::int64_t vendor, std::int64_t device);
 
+/// Architecture of a product by its name ("NVIDIA H100 80GB HBM3", "Tesla V100-SXM3-32GB", "AMD Instinct
+/// MI300X"); empty when the name is in no table.
+std::string arch_by_name(std::string_view name);
+
 /// Compute capability of "sm_90", "sm_100a", "90"; 0 for anything else.
 int sm_of_arch(std::string_view arch);
 

@@ -1,7 +1,9 @@
 #include <baton/topologies/import/machine_report.hpp>
 
+#include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/topologies/import/gpu_models.hpp>
+#include <baton/topologies/import/nvlink_status.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -255,6 +257,59 @@ UnitLink chip_link_between_cpus() {
         "between CPUs with GPUs on the chip: 300 GB/s per direction, usable 240 (assumed, as on GB200)",
         true};
     return unit;
+}
+
+void apply_nvlink_status(MachineTree& tree, const ImportOptions& options, Imported& result) {
+    if (options.nvlink_status.text.empty()) return;
+    const std::vector<NvlinkStatus> status = read_nvlink_status(options.nvlink_status);
+    // GPUs by device number, where all have one; else in the order of bus ids.
+    std::vector<int> gpus;
+    bool numbered = true;
+    for (std::size_t i = 0; i < tree.parts.size(); ++i) {
+        if (tree.parts[i].type != NodeType::gpu) continue;
+        gpus.push_back(static_cast<int>(i));
+        numbered = numbered && tree.parts[i].device.has_value();
+    }
+    std::stable_sort(gpus.begin(), gpus.end(), [&](int a, int b) {
+        const MachinePart &p = tree.parts[at(a)], &q = tree.parts[at(b)];
+        return numbered ? p.device < q.device : p.bus < q.bus;
+    });
+    if (gpus.size() != status.size())
+        throw input_error(
+            fmt::format("it lists {}, the machine has {}", counted(status.size(), "GPU"), gpus.size()),
+            options.nvlink_status.name, "give the text of one host of the same kind");
+    std::map<int, const NvlinkStatus*> of;
+    for (std::size_t i = 0; i < gpus.size(); ++i) of[gpus[i]] = &status[i];
+    const bool without_links = tree.links.empty();
+    for (const auto& [gpu, links] : of) {
+        MachinePart& part = tree.parts[at(gpu)];
+        if (part.arch.empty()) part.arch = arch_by_name(links->name);
+        if (without_links && links->active > 0)
+            tree.links.push_back({gpu, -1, "nvswitch", links->active, LinkKind::nvlink, std::nullopt});
+    }
+    std::int64_t stated = 0, active = 0;
+    for (const NvlinkStatus& gpu : status) active += gpu.active;
+    for (GpuLinks& links : tree.links) {
+        if (links.kind != LinkKind::nvlink) continue;
+        stated += links.count;
+        const Rate rate = of[links.gpu]->rate;
+        if (rate.bytes_per_second == 0) continue;
+        links.unit = gpu_link_unit(links.kind, tree.parts[at(links.gpu)].arch, !links.through.empty(),
+                                   of[links.gpu]->active);
+        links.unit->bandwidth = rate;
+        links.unit->goodput = std::min(links.unit->goodput, rate);
+        links.unit->provenance.source +=
+            fmt::format("; raw rate of {} from {}", to_string(rate), options.nvlink_status.name);
+    }
+    if (stated != active)
+        result.warnings.push_back(fmt::format("{} lists {} active NVLinks, the machine's file has {}",
+                                              options.nvlink_status.name, active, stated));
+    if (!without_links || active == 0) return;
+    tree.switches["nvswitch"] = "";
+    result.assumptions.push_back(
+        fmt::format("which GPUs the {} NVLinks join is not said: all lead to one switch, as on machines with "
+                    "NVSwitches",
+                    active));
 }
 
 void report_machine(const MachineTree& tree, const std::map<int, std::string>& arch, Imported& result) {

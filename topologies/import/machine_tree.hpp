@@ -55,6 +55,11 @@ inline constexpr int kMaxCpusOfHost = 256;
 void build_machine(const MachineTree& tree, const ImportSource& source, const ImportOptions& options,
                    Imported& result);
 
+/// Rates of `nvidia-smi nvlink -s` (options.nvlink_status) for the NVLinks of the tree. GPUs of a tree that
+/// has no links get theirs, all to one switch; the assumption is said. Nothing is done when no text was
+/// given.
+void apply_nvlink_status(MachineTree& tree, const ImportOptions& options, Imported& result);
+
 /// "3 GPUs", "1 GPU".
 std::string counted(std::size_t count, const std::string& singular, const std::string& plural = {});
 

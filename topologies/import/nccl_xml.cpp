@@ -53,6 +53,7 @@ public:
         if (tree_.host_names.empty()) throw root.error("there is no <cpu> in it");
         settle_gpu_numbers();
         resolve_links();
+        apply_nvlink_status(tree_, options_, result_);
         report_notes();
         build_machine(tree_, source_, options_, result_);
         report_after_build();
@@ -463,7 +464,7 @@ private:
             result_.found.push_back(fmt::format("{} can reduce in the network (coll=\"1\")",
                                                 counted(at(reducing_), "network port")));
         // NVLinks that the file cannot tell are the one thing that must not pass in silence.
-        if (bare_gpus_ == 0) return;
+        if (bare_gpus_ == 0 || !tree_.links.empty()) return;
         result_.warnings.insert(
             result_.warnings.begin(),
             "NO NVLINK INFORMATION: the file lists GPUs by PCI class only, so the machine here has PCIe "
