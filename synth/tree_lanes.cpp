@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 
 namespace baton::synth {
 namespace {
@@ -15,9 +14,8 @@ using topologies::LinkShare;
 using topologies::Routes;
 using topologies::Topology;
 
-constexpr std::int64_t kFiner = 16;           // units that a tree is cut into where it has too few
 constexpr std::int64_t kMostEdges = 100'000;  // of trees on default routes
-constexpr double kPiecesPerChannel = 3;  // trees that a channel shall hold, so that channels become equal
+constexpr std::int64_t kUnits = 1024;         // of the data of a root, at which trees are cut
 
 // All that a pair of ranks sends along one way.
 struct Lane {
@@ -75,52 +73,25 @@ public:
                            [](const Lane& lane) { return lane.channels == 1 && lane.way < 0; });
     }
 
-    /// Divides trees that are large beside the channels they go over.
-    void divide() {
-        for (std::size_t p = 0; p < phases_.size(); ++p) {
-            Forest& forest = *phases_[p].forest;
-            std::int64_t steps = 0;
-            std::vector<std::int64_t> pieces;
-            for (std::size_t t = 0; t < forest.trees.size(); ++t) {
-                double most = 1;
-                for (const int l : lane_of_[p][t]) {
-                    const Lane& lane = lanes_[at(l)];
-                    if (lane.channels == 1) continue;
-                    most = std::max(most, share(forest, forest.trees[t]) * lane.channels / lane.load[p] *
-                                              kPiecesPerChannel);
-                }
-                pieces.push_back(static_cast<std::int64_t>(std::ceil(most - 1e-9)));
-                steps += pieces.back() * std::ssize(forest.trees[t].edges);
-            }
-            if (steps > limits_.most_steps) continue;
-            divide(forest, lane_of_[p], pieces);
-        }
-    }
-
-    /// Deals trees out to channels.
+    /// Deals the trees of each lane out to its channels, in order, and cuts them where one channel ends and
+    /// the next begins.
     LaneRoutes deal() {
         LaneRoutes pinned;
         number(pinned);
         for (std::size_t p = 0; p < phases_.size(); ++p) {
             Forest& forest = *phases_[p].forest;
-            std::vector<std::size_t> order(forest.trees.size());
-            std::iota(order.begin(), order.end(), std::size_t{0});
-            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-                return forest.trees[a].multiplicity > forest.trees[b].multiplicity;
-            });
-            std::vector<std::vector<std::int64_t>> filled(lanes_.size());
-            for (std::size_t l = 0; l < lanes_.size(); ++l) filled[l].assign(at(lanes_[l].channels), 0);
-            for (const std::size_t t : order) {
-                PackedTree& tree = forest.trees[t];
-                tree.ways.assign(tree.edges.size(), -1);
-                for (std::size_t e = 0; e < tree.edges.size(); ++e) {
-                    const int l = lane_of_[p][t][e];
-                    std::vector<std::int64_t>& channels = filled[at(l)];
-                    const auto least = std::min_element(channels.begin(), channels.end());
-                    *least += tree.multiplicity;
-                    if (lanes_[at(l)].first >= 0)
-                        tree.ways[e] = lanes_[at(l)].first + static_cast<int>(least - channels.begin());
-                }
+            std::int64_t finer = 1;
+            while (2 * finer * forest.per_root <= kUnits) finer *= 2;
+            forest.per_root *= finer;
+            for (PackedTree& tree : forest.trees) tree.multiplicity *= finer;
+            for (const double near : {0.02, 0.1, 0.3, 1e9}) {
+                const Cuts cuts = cut_evenly(p, near);
+                std::int64_t steps = 0;
+                for (std::size_t t = 0; t < forest.trees.size(); ++t)
+                    steps += (std::ssize(cuts.within[t]) + 1) * std::ssize(forest.trees[t].edges);
+                if (near < 1 && steps > limits_.most_steps) continue;
+                divide(p, cuts);
+                break;
             }
         }
         return pinned;
@@ -194,26 +165,72 @@ private:
         return worst;
     }
 
-    static void divide(Forest& forest, std::vector<std::vector<int>>& lanes,
-                       const std::vector<std::int64_t>& pieces) {
-        bool coarse = false;
-        for (std::size_t t = 0; t < pieces.size(); ++t)
-            coarse = coarse || (pieces[t] > 1 && forest.trees[t].multiplicity % pieces[t] != 0);
-        const std::int64_t finer = coarse ? kFiner : 1;
-        forest.per_root *= finer;
-        std::vector<PackedTree> trees;
-        std::vector<std::vector<int>> lanes_of_pieces;
-        for (std::size_t t = 0; t < pieces.size(); ++t) {
-            const std::int64_t whole = forest.trees[t].multiplicity * finer,
-                               parts = std::min(pieces[t], whole);
-            for (std::int64_t i = 0; i < parts; ++i) {
-                trees.push_back(forest.trees[t]);
-                trees.back().multiplicity = whole * (i + 1) / parts - whole * i / parts;
-                lanes_of_pieces.push_back(lanes[t]);
+    // Places in trees, in units of multiplicity.
+    struct Cuts {
+        std::vector<std::vector<std::int64_t>> within;  // per tree, ascending
+        // Per lane, where its channels end but the last: tree and place in it.
+        std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> ends;
+    };
+
+    // Equal channels, save that a channel may end at the end of a tree or at another cut in it, if that is as
+    // `near` as this part of a channel.
+    Cuts cut_evenly(std::size_t p, double near) const {
+        const std::vector<PackedTree>& trees = phases_[p].forest->trees;
+        Cuts cuts;
+        cuts.within.resize(trees.size());
+        cuts.ends.resize(lanes_.size());
+        std::vector<std::vector<std::size_t>> on_lane(lanes_.size());
+        for (std::size_t t = 0; t < trees.size(); ++t) {
+            for (const int l : lane_of_[p][t]) on_lane[at(l)].push_back(t);
+        }
+        for (std::size_t l = 0; l < lanes_.size(); ++l) {
+            const std::int64_t channels = lanes_[l].channels;
+            std::int64_t total = 0, begin = 0, next = 1;
+            for (const std::size_t t : on_lane[l]) total += trees[t].multiplicity;
+            const double most = near * static_cast<double>(total) / static_cast<double>(channels);
+            for (const std::size_t t : on_lane[l]) {
+                const std::int64_t size = trees[t].multiplicity;
+                for (; next < channels && total * next / channels < begin + size; ++next)
+                    cuts.ends[l].push_back(
+                        {t, cut_near(cuts.within[t], total * next / channels - begin, size, most)});
+                begin += size;
             }
         }
-        forest.trees = std::move(trees);
-        lanes = std::move(lanes_of_pieces);
+        return cuts;
+    }
+
+    static std::int64_t cut_near(std::vector<std::int64_t>& cuts, std::int64_t wanted, std::int64_t size,
+                                 double most) {
+        std::int64_t nearest = 2 * wanted < size ? 0 : size;
+        for (const std::int64_t cut : cuts) {
+            if (std::abs(cut - wanted) < std::abs(nearest - wanted)) nearest = cut;
+        }
+        if (static_cast<double>(std::abs(nearest - wanted)) <= most) return nearest;
+        cuts.insert(std::lower_bound(cuts.begin(), cuts.end(), wanted), wanted);
+        return wanted;
+    }
+
+    void divide(std::size_t p, const Cuts& cuts) {
+        std::vector<PackedTree> pieces;
+        const std::vector<PackedTree>& trees = phases_[p].forest->trees;
+        for (std::size_t t = 0; t < trees.size(); ++t) {
+            for (std::size_t c = 0; c <= cuts.within[t].size(); ++c) {
+                PackedTree piece = trees[t];
+                const std::int64_t begin = c > 0 ? cuts.within[t][c - 1] : 0;
+                piece.multiplicity =
+                    (c < cuts.within[t].size() ? cuts.within[t][c] : trees[t].multiplicity) - begin;
+                piece.ways.assign(piece.edges.size(), -1);
+                for (std::size_t e = 0; e < piece.edges.size(); ++e) {
+                    const int l = lane_of_[p][t][e];
+                    if (lanes_[at(l)].first < 0) continue;
+                    const auto& ends = cuts.ends[at(l)];
+                    const auto place = std::upper_bound(ends.begin(), ends.end(), std::pair(t, begin));
+                    piece.ways[e] = lanes_[at(l)].first + static_cast<int>(place - ends.begin());
+                }
+                pieces.push_back(std::move(piece));
+            }
+        }
+        phases_[p].forest->trees = std::move(pieces);
     }
 
     // Numbers the channels of every pair: default route first, pinned ones from 1.
@@ -256,7 +273,6 @@ LaneRoutes assign_lanes(const Topology& topology, const Routes& routes, const st
     Lanes lanes(topology, routes, phases, ways, limits);
     lanes.choose();
     if (lanes.trivial()) return {};
-    lanes.divide();
     return lanes.deal();
 }
 

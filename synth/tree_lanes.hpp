@@ -21,8 +21,8 @@ struct TreePhase {
 };
 
 struct LaneLimits {
-    int most_per_rank = 64;   ///< channels that a rank sends on, and that it receives on, all peers together
-    double tolerance = 0.03;  ///< how far below its need the fair share of a channel may be, relative
+    int most_per_rank = 96;   ///< channels that a rank sends on, and that it receives on, all peers together
+    double tolerance = 0.01;  ///< how far below its need the fair share of a channel may be, relative
     std::int64_t most_steps = 8000;  ///< trees times edges up to which trees are divided
 };
 
@@ -35,10 +35,10 @@ using LaneRoutes = std::map<std::tuple<int, int, int>, std::string>;
 /// A channel carries one message at a time and all messages share links max-min fairly, so what trees put on
 /// a pair of ranks arrives in time only if no resource gives a channel less than its load over the time of
 /// the forest. Pairs that would get less are given more channels, the neediest first, until none lacks more
-/// than the tolerance or the limit is reached; the numbers with the least lack are kept. Trees are divided
-/// where that makes channels of a pair equal, and dealt out to channels, largest first. Channels of default
-/// routes come first; pinned routes begin at channel 1. `ways`: routes of numbered ways. Trees on default
-/// routes alone of more than 100,000 edges stay as they are.
+/// than the tolerance or the limit is reached; the numbers with the least lack are kept. Trees are dealt out
+/// to the channels of a pair in order and cut where one channel ends and the next begins, unless that makes
+/// too many steps. Channels of default routes come first; pinned routes begin at channel 1. `ways`: routes of
+/// numbered ways. Trees on default routes alone of more than 100,000 edges stay as they are.
 LaneRoutes assign_lanes(const topologies::Topology& topology, const topologies::Routes& routes,
                         const std::vector<TreePhase>& phases, const LaneRoutes& ways,
                         const LaneLimits& limits = {});
