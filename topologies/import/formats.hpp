@@ -20,6 +20,24 @@ inline constexpr Importer kNcclXmlImporter = {
     "nccl-xml", "topology XML of NCCL and RCCL (NCCL_TOPO_DUMP_FILE, or as clouds ship it)",
     recognizes_nccl_xml, read_nccl_xml};
 
+bool recognizes_astra_sim(std::string_view text);
+Imported read_astra_sim(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kAstraSimImporter = {
+    "astra-sim", "network YAML of ASTRA-sim: topology, npus_count, bandwidth, latency", recognizes_astra_sim,
+    read_astra_sim};
+
+bool recognizes_simai(std::string_view text);
+Imported read_simai(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kSimaiImporter = {
+    "simai", "topology text of SimAI: GPUs, NVSwitches, switches and two-way links", recognizes_simai,
+    read_simai};
+
+bool recognizes_ns3(std::string_view text);
+Imported read_ns3(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kNs3Importer = {
+    "ns3", "topology text of ns-3's RoCE simulators: nodes, switches and two-way links", recognizes_ns3,
+    read_ns3};
+
 /// A sentence on what the text is when it is a file of this field but no machine: "this is ..., the topology
 /// is
 /// ..."; empty otherwise.

@@ -10,8 +10,7 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter,
-    kEdgeListImporter,
+    kNcclXmlImporter, kAstraSimImporter, kSimaiImporter, kNs3Importer, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {
