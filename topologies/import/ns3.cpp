@@ -269,8 +269,8 @@ Imported read_ns3_file(const ImportSource& source, bool simai) {
     finish_network(source, result);
     const std::int64_t gpus = file.nodes - file.nvswitches - file.switches;
     if (simai)
-        result.found.push_back(
-            fmt::format("{} NVSwitches, {} other switches", file.nvswitches, file.switches));
+        result.found.push_back(counted(at(file.nvswitches), "NVSwitch", "NVSwitches") + ", " +
+                               counted(at(file.switches), "other switch", "other switches"));
     if (file.per_server > 0 && gpus % file.per_server != 0)
         result.warnings.push_back(fmt::format("{}: {} GPUs are no multiple of {} GPUs a server",
                                               header.where(), gpus, file.per_server));
@@ -284,7 +284,8 @@ Imported read_ns3_file(const ImportSource& source, bool simai) {
             "other links of switches are RoCE v2, the network that this simulator models: headers of a 4096 "
             "byte "
             "packet are taken off the rate");
-    result.assumptions.push_back("switches add no latency of their own, as in the simulator's file");
+    if (file.nvswitches + file.switches > 0)
+        result.assumptions.push_back("switches add no latency of their own, as in the simulator's file");
     return result;
 }
 
