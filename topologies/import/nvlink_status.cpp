@@ -41,7 +41,8 @@ std::vector<NvlinkStatus> read_nvlink_status(const ImportSource& source) {
     const std::string plain = without_escapes(source.text);
     std::vector<NvlinkStatus> gpus;
     std::set<int> devices;
-    for (const TextLine& line : text_lines({plain, source.name})) {
+    const ImportSource readable{plain, source.name};
+    for (const TextLine& line : text_lines(readable)) {
         if (const auto gpu = numbered(line.text, "GPU ")) {
             if (!devices.insert(gpu->first).second)
                 throw line.error(fmt::format("GPU {} comes twice", gpu->first), "give the text of one host");
