@@ -151,6 +151,8 @@ private:
         for (const std::string& word : words_) typed += " " + shell_word(word);
         if (hosts_ > 1) typed += fmt::format(" --hosts {}", hosts_);
         if (!fabric_.empty()) typed += " --fabric " + shell_word(fabric_);
+        if (!nvlink_status_.empty()) typed += " --nvlink-status " + shell_word(nvlink_status_);
+        if (!arch_.empty()) typed += " --arch " + shell_word(arch_);
         return typed;
     }
 

@@ -38,6 +38,11 @@ inline constexpr Importer kNs3Importer = {
     "ns3", "topology text of ns-3's RoCE simulators: nodes, switches and two-way links", recognizes_ns3,
     read_ns3};
 
+bool recognizes_hwloc(std::string_view text);
+Imported read_hwloc(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kHwlocImporter = {"hwloc", "lstopo's XML of a host (lstopo --of xml)",
+                                            recognizes_hwloc, read_hwloc};
+
 /// A sentence on what the text is when it is a file of this field but no machine: "this is ..., the topology
 /// is
 /// ..."; empty otherwise.

@@ -10,7 +10,7 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter, kAstraSimImporter, kSimaiImporter, kNs3Importer, kEdgeListImporter,
+    kNcclXmlImporter, kHwlocImporter, kAstraSimImporter, kSimaiImporter, kNs3Importer, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {

@@ -55,6 +55,7 @@ public:
     void build() {
         if (tree_.host_names.size() > at(kMaxNodes)) throw input_error("too many hosts", source_.name);
         result_.topology.name = source_.name.substr(source_.name.find_last_of('/') + 1);
+        find_used_parts();
         order_gpus();
         add_nodes();
         add_tree_links();
@@ -67,6 +68,21 @@ public:
 private:
     Topology& topology() { return result_.topology; }
     bool several_hosts() const { return tree_.host_names.size() > 1; }
+
+    // CPUs, GPUs, network ports, and the bridges that lead to them.
+    void find_used_parts() {
+        used_.assign(tree_.parts.size(), false);
+        int unused = 0;
+        for (std::size_t i = tree_.parts.size(); i-- > 0;) {
+            const MachinePart& part = tree_.parts[i];
+            used_[i] = used_[i] || part.type != NodeType::pcie;
+            unused += !used_[i];
+            if (used_[i] && part.parent >= 0) used_[at(part.parent)] = true;
+        }
+        if (unused > 0)
+            result_.warnings.push_back(fmt::format("left out: {} with no GPU or network port below",
+                                                   counted(at(unused), "PCIe bridge")));
+    }
 
     void order_gpus() {
         std::vector<int> ranked, others;
@@ -136,7 +152,7 @@ private:
              {std::pair(NodeType::pcie, "pcie"), std::pair(NodeType::cpu, "cpu")}) {
             std::vector<int> number(tree_.host_names.size(), 0);
             for (std::size_t i = 0; i < tree_.parts.size(); ++i) {
-                if (tree_.parts[i].type != type) continue;
+                if (tree_.parts[i].type != type || !used_[i]) continue;
                 add_part(static_cast<int>(i), name, number[at(tree_.parts[i].host)]++, -1);
             }
         }
@@ -156,9 +172,13 @@ private:
     void add_switches() {
         // A switch that GPUs of several hosts name is one switch between them, and belongs to none.
         std::map<std::string, std::set<int>> hosts;
+        std::map<std::string, int> sm;
         for (const GpuLinks& links : tree_.links) {
-            if (!links.through.empty()) hosts[links.through].insert(tree_.parts[at(links.gpu)].host);
+            if (links.through.empty()) continue;
+            hosts[links.through].insert(tree_.parts[at(links.gpu)].host);
+            sm[links.through] = std::max(sm[links.through], sm_of_arch(arch(links.gpu)));
         }
+        bool reduces = false;
         int number = 0;
         for (const auto& [name, bus] : tree_.switches) {
             Node node;
@@ -167,9 +187,14 @@ private:
             if (hosts[name].size() <= 1)
                 node.host = fmt::format("h{}", hosts[name].empty() ? 0 : *hosts[name].begin());
             node.latency = pass_latency(NodeType::switch_node);
+            node.multicast = node.reduce = sm[name] >= 90;
+            reduces = reduces || node.reduce;
             if (!bus.empty()) node.attributes.emplace("bus_id", bus);
             switches_[name] = topology().add_node(std::move(node));
         }
+        if (reduces)
+            result_.assumptions.push_back(
+                "switches of GPUs from sm_90 on multicast and reduce (NVLink SHARP), as in the presets");
     }
 
     void link(int from, int to, UnitLink unit, int count, bool oneway = false) {
@@ -183,7 +208,7 @@ private:
         for (const NodeType type : {NodeType::gpu, NodeType::nic, NodeType::pcie}) {
             for (std::size_t i = 0; i < tree_.parts.size(); ++i) {
                 const MachinePart& part = tree_.parts[i];
-                if (part.type == type && part.parent >= 0)
+                if (part.type == type && part.parent >= 0 && used_[i])
                     link(nodes_[i], nodes_[at(part.parent)], part.up, part.up.count);
             }
         }
@@ -256,6 +281,8 @@ private:
         }
         for (const auto& [ends, bundle] : to_switch)
             link(ends.first, switches_.at(ends.second), *bundle.unit, bundle.forward);
+        for (const SwitchLinks& links : tree_.switch_links)
+            link(switches_.at(links.from), switches_.at(links.to), links.unit, links.count);
     }
 
     void uneven(const std::pair<int, int>& ends, const Bundle& bundle) {
@@ -269,6 +296,7 @@ private:
     const ImportSource& source_;
     const ImportOptions& options_;
     Imported& result_;
+    std::vector<bool> used_;        // parts that become nodes
     std::vector<int> nodes_;        // node of each part
     std::vector<int> gpus_, idle_;  // parts, in rank order; GPUs that take no part
     std::map<std::string, int> switches_;

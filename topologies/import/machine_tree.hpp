@@ -38,13 +38,20 @@ struct GpuLinks {
     std::optional<UnitLink> unit;  ///< figures, when the file has them; else by the GPU's architecture
 };
 
+/// Links between two switches.
+struct SwitchLinks {
+    std::string from, to;
+    int count = 1;
+    UnitLink unit;
+};
+
 /// All of a machine.
 struct MachineTree {
     std::vector<MachinePart> parts;
     std::vector<GpuLinks> links;
+    std::vector<SwitchLinks> switch_links;
     std::vector<std::string> host_names;          ///< one for each host
     std::map<std::string, std::string> switches;  ///< switches by name, with the bus id to keep
-    bool gpu_links_unknown = false;               ///< the file cannot tell whether GPUs are linked
 };
 
 /// Most CPUs (NUMA nodes) of a host that are accepted: they are joined pairwise.

@@ -1,0 +1,7 @@
+// lstopo's XML of hwloc.
+#include "import_target.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    fuzz_import("hwloc", data, size);
+    return 0;
+}
