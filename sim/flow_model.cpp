@@ -48,7 +48,7 @@ void FlowModel::enter(int slot) {
         }
         sharing_.remove(slot);
     }
-    sharing_.add(slot, path->uses);
+    sharing_.add(slot, path->binding.empty() ? path->uses : path->binding);
     paths_[at] = path;
     state(slot) = Slot::flowing;
     changed_ = true;

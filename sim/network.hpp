@@ -28,6 +28,8 @@ struct Path {
     std::vector<Use> uses;  ///< sorted by resource; empty when nothing is crossed
     Time latency{};         ///< alpha: from the last byte leaving to the last byte arriving
     double alone = 0;       ///< bytes per picosecond of a message that has the network for itself
+    /// The uses that can hold it back beside the other paths of a run (`find_binding_uses`); empty: all.
+    std::vector<Use> binding;
 };
 
 /// Number of resources of a topology: links and limits.

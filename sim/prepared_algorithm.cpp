@@ -4,6 +4,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/base/stop.hpp>
+#include <baton/sim/binding_uses.hpp>
 #include <baton/sim/fold.hpp>
 #include <baton/sim/step_bytes.hpp>
 
@@ -184,13 +185,17 @@ PreparedAlgorithm::PreparedAlgorithm(const topologies::Topology& topology, const
         Data{&topology, algorithm.collective, StepGraph(algorithm), {}, {}, {}, 0, {}, {}, {}});
     data_->policy_in_words = policy_words(policy, seed);
     Binder(*data_, algorithm, policy, seed).run();
+    find_binding_uses(data_->paths, capacities(topology));
 }
 
 PreparedAlgorithm::~PreparedAlgorithm() = default;
 PreparedAlgorithm::PreparedAlgorithm(PreparedAlgorithm&&) noexcept = default;
 
 std::int64_t PreparedAlgorithm::fold() {
-    if (std::optional<Data> fewer = folded(*data_)) *data_ = std::move(*fewer);
+    if (std::optional<Data> fewer = folded(*data_)) {
+        *data_ = std::move(*fewer);
+        find_binding_uses(data_->paths, capacities(*data_->topology));
+    }
     return data_->graph.size();
 }
 
