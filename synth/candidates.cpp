@@ -19,6 +19,7 @@
 #include <baton/synth/rerouted.hpp>
 #include <baton/synth/ring_order.hpp>
 #include <baton/synth/shortest_paths.hpp>
+#include <baton/synth/switch_pruning.hpp>
 #include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
 
@@ -290,6 +291,8 @@ private:
     void switch_steps() {
         if (among_others())
             throw input_error("switch steps are not lowered to any backend; ask for it by name");
+        pruned_trees();
+        if (collective_.kind != ir::CollectiveKind::all_reduce) return;
         std::string variant;
         ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
             InNetworkAlgorithm made = in_network(machine, collective, options_.policy, options_.seed);
@@ -297,6 +300,29 @@ private:
             return std::move(made.algorithm);
         });
         add("in_network", variant, std::move(all));
+    }
+
+    // Trees of other families, shallow and of full rate, whose messages share links through switches.
+    void pruned_trees() {
+        if (!collective_.groups.empty()) throw input_error("in_network serves one group of all ranks only");
+        if (std::none_of(topology_.nodes.begin(), topology_.nodes.end(),
+                         [](const topologies::Node& node) { return node.multicast || node.reduce; }))
+            throw input_error("no switch of this topology reduces or multicasts");
+        SynthesisOptions options = options_;
+        for (const char* family : {"shortest_paths", "forest"}) {
+            options.algorithm = family;
+            Maker maker(topology_, collective_, options, {});
+            CandidateList trees = maker.make(family);
+            std::move(trees.refusals.begin(), trees.refusals.end(), std::back_inserter(list_.refusals));
+            for (const Candidate& tree : trees.candidates) {
+                PrunedAlgorithm made = with_switch_steps(topology_, routes_, *tree.algorithm);
+                if (made.switched == 0) continue;
+                add("in_network",
+                    fmt::format("{}, {} for {}", tree.label(), counted(made.switched, "switch step"),
+                                counted(made.replaced, "message")),
+                    std::move(made.algorithm), tree.depth);
+            }
+        }
     }
 
     void flows() {
@@ -480,7 +506,7 @@ const std::vector<Maker::Family>& Maker::families() {
         {{"joint",
           "all_reduce: roots and both phases of trees by one linear program, best where unsymmetric"},
          &Maker::joint_trees},
-        {{"in_network", "all_reduce by switches that reduce and multicast; only when asked for by name"},
+        {{"in_network", "steps of switches that reduce and multicast, in trees and all_reduce; by name only"},
          &Maker::switch_steps},
         {{"bfb", "balanced breadth-first layers: as many steps as the diameter, links evenly loaded"},
          &Maker::breadth_first_layers},
