@@ -43,6 +43,16 @@ Imported read_hwloc(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kHwlocImporter = {"hwloc", "lstopo's XML of a host (lstopo --of xml)",
                                             recognizes_hwloc, read_hwloc};
 
+bool recognizes_nvidia_smi(std::string_view text);
+Imported read_nvidia_smi(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kNvidiaSmiImporter = {
+    "nvidia-smi", "text of nvidia-smi topo -m (--nvlink-status: of nvidia-smi nvlink -s beside it)",
+    recognizes_nvidia_smi, read_nvidia_smi};
+
+/// A sentence on what the text is when a management tool of GPUs printed it, but not a topology that is read;
+/// empty otherwise.
+std::string foreign_smi_output(std::string_view text);
+
 /// A sentence on what the text is when it is a file of this field but no machine: "this is ..., the topology
 /// is
 /// ..."; empty otherwise.

@@ -10,7 +10,8 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter, kHwlocImporter, kAstraSimImporter, kSimaiImporter, kNs3Importer, kEdgeListImporter,
+    kNcclXmlImporter, kHwlocImporter,     kAstraSimImporter, kSimaiImporter,
+    kNs3Importer,     kNvidiaSmiImporter, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {

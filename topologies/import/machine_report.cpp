@@ -188,7 +188,8 @@ void warn_of_slow_slots(const MachineTree& tree, const std::map<int, std::string
 void report_latencies(const Topology& topology, Imported& result) {
     std::map<std::string, bool> used;
     for (const Link& link : topology.links) {
-        const bool to_switch = topology.nodes[at(link.to)].type == NodeType::switch_node;
+        const bool to_switch = topology.nodes[at(link.to)].type == NodeType::switch_node ||
+                               topology.nodes[at(link.from)].type == NodeType::switch_node;
         const std::string what = link.kind == LinkKind::nvlink && to_switch ? "an NVLink to a switch"
                                  : link.kind == LinkKind::nvlink            ? "an NVLink"
                                  : link.kind == LinkKind::xgmi              ? "an XGMI link"

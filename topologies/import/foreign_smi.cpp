@@ -1,0 +1,48 @@
+// Outputs of management tools of GPUs that are no topology, or one of a tool that is not read.
+#include <baton/topologies/import/formats.hpp>
+
+namespace baton::topologies {
+namespace {
+
+struct ForeignOutput {
+    const char* mark;
+    const char* also;  // a second mark; empty: none
+    const char* what;
+};
+
+// The most particular first.
+constexpr ForeignOutput kForeignOutputs[] = {
+    {"hl-smi", "", "this is of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
+    {"HL-SMI", "", "this is of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
+    {"npu-smi", "", "this is of npu-smi (Ascend), whose topology is not read"},
+    {"NPU0", "HCCS", "this is of npu-smi (Ascend), whose topology is not read"},
+    {"xpu-smi", "", "this is of xpu-smi (Intel), whose topology is not read"},
+    {"mthreads-gmi", "", "this is of mthreads-gmi (Moore Threads), whose topology is not read"},
+    {"mx-smi", "", "this is of mx-smi (MetaX), whose topology is not read"},
+    {"cnmon", "", "this is of cnmon (Cambricon), whose topology is not read"},
+    {"LINK TYPE TABLE", "", "this is of amd-smi topology; the topology that is read is rocm-smi --showtopo"},
+    {"ROCm System Management Interface", "",
+     "this is of rocm-smi, but has no link types; the topology is rocm-smi --showtopo"},
+    {"Remote Device", "Link 0:", "this is of nvidia-smi nvlink -R; the topology is nvidia-smi topo -m"},
+    {"Link 0:", "GPU 0:",
+     "this is of nvidia-smi nvlink -s (rates of NVLinks); the topology is nvidia-smi topo -m, which takes "
+     "this beside it: --nvlink-status FILE"},
+    {"GPU 0:", "UUID:", "this is the list of nvidia-smi -L; the topology is nvidia-smi topo -m"},
+    {"<nvidia_smi_log>", "", "this is of nvidia-smi -q -x; the topology is nvidia-smi topo -m"},
+    {"NVSMI LOG", "", "this is of nvidia-smi -q; the topology is nvidia-smi topo -m"},
+    {"NVIDIA-SMI", "Driver Version",
+     "this is the overview of nvidia-smi; the topology is nvidia-smi topo -m"},
+    {"CPU Core Affinity", "", "this is of dcgmi topo; the topology that is read is nvidia-smi topo -m"},
+};
+
+}  // namespace
+
+std::string foreign_smi_output(std::string_view text) {
+    const std::string_view start = text.substr(0, 65536);
+    const auto has = [&](std::string_view mark) { return start.find(mark) != std::string_view::npos; };
+    for (const ForeignOutput& known : kForeignOutputs)
+        if (has(known.mark) && has(known.also)) return known.what;
+    return {};
+}
+
+}  // namespace baton::topologies
