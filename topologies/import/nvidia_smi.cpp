@@ -184,7 +184,8 @@ private:
             const bool names_gpu = line.find("NVIDIA ") != std::string_view::npos ||
                                    line.find("Tesla ") != std::string_view::npos;
             const std::string arch = names_gpu ? arch_by_name(line) : "";
-            const bool is_status = status_inside_ && line.find("Link ") != std::string_view::npos;
+            const bool is_status = status_inside_ && (line.find("Link ") != std::string_view::npos ||
+                                                      line.find("UUID") != std::string_view::npos);
             if (!arch.empty()) archs.insert(arch);
             if (arch.empty() && !is_status) unread.push_back(number);
         }

@@ -1,6 +1,7 @@
 #include <baton/topologies/import/smi_matrix.hpp>
 
 #include <baton/base/index.hpp>
+#include <baton/topologies/import/formats.hpp>
 #include <baton/topologies/import/text_lines.hpp>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@ namespace {
 constexpr std::size_t kMostDevices = 1024;
 constexpr int kMostNvlinks = 128;       // of a pair
 constexpr int kBrokenHeaderLines = 12;  // that a terminal may make of one
+constexpr std::size_t kMostBytes = 16 * 1024 * 1024;
 constexpr std::size_t kRecognitionBytes = 256 * 1024;
 
 struct WordLine {
@@ -237,9 +239,11 @@ std::optional<FoundHeader> find_header(const std::vector<WordLine>& lines, std::
 
 class SmiReader {
 public:
-    explicit SmiReader(const ImportSource& source) : source_(source), lines_(word_lines(source.text)) {}
+    explicit SmiReader(const ImportSource& source)
+        : source_(source), lines_(word_lines(source.text.substr(0, kMostBytes))) {}
 
     SmiText read() {
+        if (source_.text.size() > kMostBytes) throw input_error("longer than any such output", source_.name);
         for (std::size_t k = 0; k < lines_.size();) {
             if (const auto found = find_header(lines_, k)) {
                 k = read_matrix(*found, k);
@@ -267,6 +271,11 @@ private:
         if (names.size() > kMostDevices)
             throw error(lines_[k].number,
                         fmt::format("{} columns are more than {}", names.size(), kMostDevices));
+        // Tools of other vendors print the same form with devices and cells of their own.
+        if (std::none_of(names.begin(), names.end(), is_gpu_name)) {
+            if (const std::string foreign = foreign_smi_output(source_.text); !foreign.empty())
+                throw input_error(foreign, source_.name);
+        }
         const auto by_name = index_names(names);
         std::vector<Row> rows(names.size());
         Row* last = nullptr;
