@@ -1,7 +1,8 @@
-// baton import: machines from the files of other tools.
+// baton import: machines and schedules from the files of other tools.
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/import_schedule.hpp>
 #include <baton/cli/options.hpp>
 #include <baton/topologies/import/assemble.hpp>
 #include <baton/topologies/import/importer.hpp>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace baton::cli {
 namespace {
@@ -46,7 +48,7 @@ Json file_json(const ReadFile& file) {
 class ImportCommand final : public Command {
 public:
     std::string name() const override { return "import"; }
-    std::string summary() const override { return "reads machines from files of other tools"; }
+    std::string summary() const override { return "reads machines and schedules from files of other tools"; }
     std::vector<std::string> examples() const override {
         return {"echo 'gpu0 gpu1 50GB/s 1us' | baton import - --hosts 4 --fabric ndr-rail -o machine.json"};
     }
@@ -54,6 +56,9 @@ public:
     std::string help_notes() const override {
         std::string lines = "Formats:\n";
         for (const Importer& format : topologies::importers())
+            lines += fmt::format("  {:<14} {}\n", format.name, format.summary);
+        lines += "Formats of schedules, which become programs for verify, sim, codegen and run:\n";
+        for (const codegen::ScheduleFormat& format : codegen::schedule_formats())
             lines += fmt::format("  {:<14} {}\n", format.name, format.summary);
         return lines + "\n";
     }
@@ -63,7 +68,7 @@ public:
                        "a format and files of it, one a host; without a format it is recognized from the "
                        "content; - reads standard input")
             ->required();
-        app.add_option("-o,--output", output_, "topology file to write");
+        app.add_option("-o,--output", output_, "topology or program file to write");
         app.add_option("--hosts", hosts_, "the hosts of the files, so many times over")
             ->check(CLI::Range(std::int64_t{1}, topologies::kMaxNodes));
         app.add_option("--fabric", fabric_,
@@ -75,6 +80,7 @@ public:
     }
 
     int run() override {
+        if (const auto schedule = find_schedule()) return import_schedule(*schedule);
         const std::vector<ReadFile> files = read_files();
         std::vector<Topology> hosts;
         for (const ReadFile& file : files) hosts.push_back(file.imported.topology);
@@ -99,6 +105,28 @@ public:
     }
 
 private:
+    /// The file as a schedule, when it is one file and of a format of schedules.
+    std::optional<ScheduleImport> find_schedule() {
+        const bool named = words_.size() == 2;
+        if (words_.size() != 1 && !named) return std::nullopt;
+        ScheduleImport schedule;
+        schedule.path = words_.back();
+        if (named) {
+            schedule.format = schedule_format(words_.front());
+            if (schedule.format == nullptr) return std::nullopt;
+            schedule.text = read_file(schedule.path);
+        } else {
+            first_text_ = read_file(schedule.path);
+            schedule.format = recognize_schedule(*first_text_);
+            if (schedule.format == nullptr) return std::nullopt;
+            schedule.text = *first_text_;
+            schedule.recognized = true;
+        }
+        schedule.output = output_;
+        schedule.json = json;
+        return schedule;
+    }
+
     std::vector<ReadFile> read_files() const {
         std::vector<std::string> paths = words_;
         const Importer* given = nullptr;
@@ -114,7 +142,7 @@ private:
         options.nvlink_status = {status, nvlink_status_};
         std::vector<ReadFile> files;
         for (const std::string& path : paths) {
-            const std::string text = read_file(path);
+            const std::string text = first_text_ ? *first_text_ : read_file(path);
             const topologies::ImportSource source{text, path};
             ReadFile file{path, given ? given : &topologies::recognize(source), given == nullptr, {}};
             file.imported = file.format->read(source, options);
@@ -159,6 +187,7 @@ private:
     std::vector<std::string> words_;
     std::string output_, fabric_, nvlink_status_, arch_;
     std::int64_t hosts_ = 1;
+    std::optional<std::string> first_text_;  ///< of the only file, when it was read to recognize it
 };
 
 }  // namespace

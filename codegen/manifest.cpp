@@ -168,6 +168,7 @@ std::string to_json(const Manifest& m) {
     json["collective"] = collective_json(m.collective);
     json["properties"] = {
         {"wide", m.wide}, {"order", to_string(m.order)}, {"assurance", to_string(m.assurance)}};
+    if (m.in_place) json["properties"]["in_place"] = *m.in_place;
     json["threads"] = m.threads;
     json["instances"] = m.instances;
     json["advance"] = m.advance;
@@ -356,6 +357,7 @@ Manifest read_manifest(const JsonReader& reader) {
     m.collective = read_collective(reader.at("collective"));
     const JsonReader properties = reader.at("properties");
     m.wide = properties.at("wide").boolean();
+    if (const auto in_place = properties.find("in_place")) m.in_place = in_place->boolean();
     m.order = parse_named(properties.at("order"), {ir::Order::any, ir::Order::fixed,
                                                    ir::Order::replicas_equal, ir::Order::rank_order});
     m.assurance = parse_named(

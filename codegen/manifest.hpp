@@ -78,7 +78,8 @@ struct Manifest {
     std::string name;     ///< of the plan
     std::string hash;     ///< 32 hex digits over the source: equal source, equal hash
     ir::Collective collective;
-    bool wide = false;  ///< lowered wide: serves every (operator, type)
+    bool wide = false;             ///< lowered wide: serves every (operator, type)
+    std::optional<bool> in_place;  ///< as of the Program: only for calls in place, or out of place
     ir::Order order = ir::Order::fixed;
     ir::Assurance assurance = ir::Assurance::not_proven;
     int threads = 512;         ///< largest (and usual) number of CUDA threads per threadblock

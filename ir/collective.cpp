@@ -126,6 +126,9 @@ const std::vector<CollectiveKind>& standard_kinds() {
 bool has_shards(CollectiveKind kind) { return facts(kind).shards; }
 bool reduces(CollectiveKind kind) { return facts(kind).reduces; }
 bool has_root(CollectiveKind kind) { return facts(kind).root; }
+bool has_in_place_form(CollectiveKind kind) {
+    return kind != CollectiveKind::send_recv && kind != CollectiveKind::custom;
+}
 
 void Collective::check(const std::string& where) const {
     if (ranks < 1 || ranks > kMaxRanks)

@@ -41,6 +41,9 @@ bool reduces(CollectiveKind kind);
 /// Kinds with a root (send_recv: the sender).
 bool has_root(CollectiveKind kind);
 
+/// Kinds whose input and output may share memory: all but send_recv and custom.
+bool has_in_place_form(CollectiveKind kind);
+
 /// What an input place holds: shard and class, both local to its rank.
 struct InputPlace {
     std::int64_t shard = 0, chunk_class = 0;

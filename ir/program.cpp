@@ -251,6 +251,7 @@ std::string dump(const Program& program) {
     std::string text = fmt::format("program \"{}\"\n{}\n", program.name, describe(program.collective));
     if (program.wide) text += "wide\n";
     if (program.clobbers_input) text += "clobbers input\n";
+    if (program.in_place) text += *program.in_place ? "in place only\n" : "out of place only\n";
     if (!program.topology_hash.empty()) text += fmt::format("topology {}\n", program.topology_hash);
     for (std::size_t i = 0; i < program.connections.size(); ++i) {
         const Connection& c = program.connections[i];

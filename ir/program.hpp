@@ -6,6 +6,8 @@
 #include <baton/ir/collective.hpp>
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,8 +118,12 @@ struct Program {
     std::vector<RankProgram> ranks;
     std::vector<std::vector<int>> switch_groups;
     bool clobbers_input = false;  ///< writes `input`; eligible only where the caller allows it
-    bool wide = false;            ///< f16/bf16/f8 travel and accumulate as f32 until finalized
+    /// Calls that it serves: true only those in place, false only those out of place, none: both.
+    std::optional<bool> in_place;
+    bool wide = false;  ///< f16/bf16/f8 travel and accumulate as f32 until finalized
     std::string topology_hash;
+    /// What a file of another format said beyond this type, by its place there ("algo@minBytes").
+    std::map<std::string, std::string> foreign;
 
     std::int64_t instruction_count() const;
 };

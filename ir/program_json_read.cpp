@@ -30,11 +30,19 @@ public:
             throw format.error(
                 fmt::format("expected \"program/1\", got \"{}\"", format.string().substr(0, 60)));
         root.only_keys({"baton", "name", "note", "collective", "wide", "clobbers_input", "switch_groups",
-                        "topology", "connections", "ranks"});
+                        "topology", "connections", "ranks", "in_place", "foreign"});
         if (const auto name = root.find("name")) program_.name = name->string();
         program_.collective = read_collective(root.at("collective"));
         if (const auto wide = root.find("wide")) program_.wide = wide->boolean();
         if (const auto clobbers = root.find("clobbers_input")) program_.clobbers_input = clobbers->boolean();
+        if (const auto in_place = root.find("in_place")) {
+            program_.in_place = in_place->boolean();
+            if (*program_.in_place && !has_in_place_form(program_.collective.kind))
+                throw in_place->error(
+                    fmt::format("{} has no in-place form", to_string(program_.collective.kind)));
+        }
+        if (const auto foreign = root.find("foreign"))
+            for (const auto& [key, value] : foreign->members()) program_.foreign[key] = value.string();
         if (const auto topology = root.find("topology")) {
             topology->only_keys({"name", "hash"});
             if (const auto hash = topology->find("hash")) program_.topology_hash = hash->string();

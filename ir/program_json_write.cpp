@@ -64,8 +64,10 @@ Json head(const Program& program) {
     json["collective"] = collective_json(program.collective);
     if (program.wide) json["wide"] = true;
     if (program.clobbers_input) json["clobbers_input"] = true;
+    if (program.in_place) json["in_place"] = *program.in_place;
     if (!program.switch_groups.empty()) json["switch_groups"] = program.switch_groups;
     if (!program.topology_hash.empty()) json["topology"]["hash"] = program.topology_hash;
+    if (!program.foreign.empty()) json["foreign"] = program.foreign;
     json["connections"] = Json::array();
     for (const Connection& each : program.connections) json["connections"].push_back(connection(each));
     return json;

@@ -52,7 +52,7 @@ std::optional<std::int64_t> in_place_offset(const ir::Collective& collective, in
 }
 
 void check_rank_buffers(const ir::Collective& collective, const CallArguments& arguments, int rank,
-                        const RankBuffers& own) {
+                        const RankBuffers& own, std::optional<bool> in_place) {
     const std::int64_t width = ir::size_of(arguments.type);
     const std::int64_t in =
         buffer_bytes(collective, rank, ir::Buffer::input, arguments.count, arguments.type);
@@ -73,7 +73,12 @@ void check_rank_buffers(const ir::Collective& collective, const CallArguments& a
     if (in == 0 || out == 0) return;
     const auto* input = static_cast<const char*>(own.input);
     const auto* output = static_cast<const char*>(own.output);
-    if (std::less_equal<>{}(input + in, output) || std::less_equal<>{}(output + out, input)) return;
+    if (std::less_equal<>{}(input + in, output) || std::less_equal<>{}(output + out, input)) {
+        if (in_place.value_or(false) && in_place_offset(collective, rank, arguments.count))
+            throw input_error("the schedule serves calls in place only", where(),
+                              "let input and output share memory as the kind defines it");
+        return;
+    }
     const auto offset = in_place_offset(collective, rank, arguments.count);
     if (!offset)
         throw input_error(
@@ -83,15 +88,17 @@ void check_rank_buffers(const ir::Collective& collective, const CallArguments& a
         throw input_error("input and output overlap in part", where(),
                           fmt::format("in place, the input starts {} elements {} the start of the output",
                                       *offset < 0 ? -*offset : *offset, *offset < 0 ? "before" : "after"));
+    if (!in_place.value_or(true))
+        throw input_error("the schedule serves calls out of place only", where(), "use separate buffers");
 }
 
 void check_buffers(const ir::Collective& collective, const CallArguments& arguments,
-                   std::span<const RankBuffers> buffers) {
+                   std::span<const RankBuffers> buffers, std::optional<bool> in_place) {
     if (buffers.size() != static_cast<std::size_t>(collective.ranks))
         throw input_error(
             fmt::format("buffers of {} ranks for a collective of {}", buffers.size(), collective.ranks));
     for (int rank = 0; rank < collective.ranks; ++rank)
-        check_rank_buffers(collective, arguments, rank, buffers[static_cast<std::size_t>(rank)]);
+        check_rank_buffers(collective, arguments, rank, buffers[static_cast<std::size_t>(rank)], in_place);
 }
 
 std::int64_t contributions_of(const ir::Collective& collective, int rank, std::int64_t output_index) {

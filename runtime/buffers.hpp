@@ -44,12 +44,13 @@ std::optional<std::int64_t> in_place_offset(const ir::Collective& collective, in
 
 /// Throws an input error that names the rank when there are not `ranks` entries, a buffer that holds elements
 /// is null, is not aligned for the type, or input and output of a rank overlap other than in place.
+/// `in_place`: the schedule serves only calls in place (true) or only those out of place (false).
 void check_buffers(const ir::Collective& collective, const CallArguments& arguments,
-                   std::span<const RankBuffers> buffers);
+                   std::span<const RankBuffers> buffers, std::optional<bool> in_place = {});
 
 /// The same for one rank's buffers; they must also be aligned for the type.
 void check_rank_buffers(const ir::Collective& collective, const CallArguments& arguments, int rank,
-                        const RankBuffers& own);
+                        const RankBuffers& own, std::optional<bool> in_place = {});
 
 /// Contributions that the value of an output place combines (the divisor of avg): the size of the rank's
 /// group for standard kinds. REQUIRES: the place exists for custom collectives.

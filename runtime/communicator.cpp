@@ -296,7 +296,7 @@ CallReport Communicator::run(const Plan& plan, const CallArguments& arguments,
     std::unique_lock lock(mutex_);
     if (!failure_.empty()) throw check_error(failure_, {}, "recover the communicator");
     if (in_calls_ > 0) throw input_error("a call of all ranks while a rank is in a call of its own");
-    check_buffers(plan.module->manifest().collective, arguments, buffers);
+    check_buffers(plan.module->manifest().collective, arguments, buffers, plan.module->manifest().in_place);
     const Prepared call = prepare(plan, arguments);
     for (int r = 0; r < options_.ranks; ++r) {
         if (waiting_[r]) throw input_error("a call of all ranks while a rank is in a call of its own");
@@ -396,7 +396,8 @@ CallReport Communicator::enqueue(int rank, const Plan& plan, const CallArguments
     std::unique_lock lock(mutex_);
     if (!failure_.empty()) throw check_error(failure_, {}, "recover the communicator");
     if (all_running_) throw input_error("a call of a rank while all ranks are in a call");
-    check_rank_buffers(plan.module->manifest().collective, arguments, rank, buffers);
+    check_rank_buffers(plan.module->manifest().collective, arguments, rank, buffers,
+                       plan.module->manifest().in_place);
     const Prepared call = prepare(plan, arguments);
     ++in_calls_;
     try {

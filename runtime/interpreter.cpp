@@ -536,7 +536,7 @@ InterpretReport Interpreter::run(const CallArguments& arguments, std::span<const
         throw input_error(fmt::format("slots must not be negative; got {}", options.slots));
     if (program.clobbers_input && !options.may_clobber_input)
         throw input_error("the program overwrites its input, which this call does not allow", program.name);
-    check_buffers(program.collective, arguments, buffers);
+    check_buffers(program.collective, arguments, buffers, program.in_place);
     if (ir::reduces(program.collective.kind)) {
         ir::check_valid(arguments.op, arguments.type);
         if (ir::always_wide(arguments.op, arguments.type) && !program.wide)

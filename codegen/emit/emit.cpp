@@ -260,6 +260,7 @@ Module emit(const ir::Program& program, const EmitOptions& options, const ir::Pr
     m.name = program.name;
     m.collective = program.collective;
     m.wide = program.wide;
+    m.in_place = program.in_place;
     if (report != nullptr) m.order = report->order, m.assurance = report->assurance;
     m.threads = options.threads;
     m.instances = options.instances;

@@ -19,9 +19,13 @@ std::string name(const Contribution& c, const Collective& collective) {
 
 class OutputCheck {
 public:
-    OutputCheck(const ProgramGraph& graph, ValueTrees& trees,
+    OutputCheck(const ProgramGraph& graph, const MemoryMap& memory, ValueTrees& trees,
                 const std::array<std::vector<OutputPieces>, 2>& outputs)
-        : graph_(graph), collective_(graph.program->collective), trees_(trees), outputs_(outputs) {}
+        : graph_(graph),
+          memory_(memory),
+          collective_(graph.program->collective),
+          trees_(trees),
+          outputs_(outputs) {}
 
     Order run() {
         position_.resize(collective_.ranks);
@@ -78,7 +82,7 @@ private:
                    Placement placement) {
         const auto where = [&] {
             return fmt::format("rank {}, {} ({})", rank, place_name(Buffer::output, index, length),
-                               words(placement));
+                               memory_.words(placement));
         };
         if (value.node < 0) throw check_error("is never written", where());
         const std::string last =
@@ -154,6 +158,7 @@ private:
     static constexpr std::int64_t kManyLeaves = 1 << 22;
 
     const ProgramGraph& graph_;
+    const MemoryMap& memory_;
     const Collective& collective_;
     ValueTrees& trees_;
     const std::array<std::vector<OutputPieces>, 2>& outputs_;
@@ -164,9 +169,9 @@ private:
 
 }  // namespace
 
-Order check_outputs(const ProgramGraph& graph, ValueTrees& trees,
+Order check_outputs(const ProgramGraph& graph, const MemoryMap& memory, ValueTrees& trees,
                     const std::array<std::vector<OutputPieces>, 2>& outputs) {
-    return OutputCheck(graph, trees, outputs).run();
+    return OutputCheck(graph, memory, trees, outputs).run();
 }
 
 }  // namespace baton::ir::checks

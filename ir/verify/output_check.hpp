@@ -2,6 +2,7 @@
 #pragma once
 
 #include <baton/ir/verify/program_graph.hpp>
+#include <baton/ir/verify/program_memory.hpp>
 #include <baton/ir/verify/value_trees.hpp>
 
 #include <array>
@@ -46,7 +47,7 @@ struct OutputPieces {
 /// Checks that every output place holds each of its contributions once, completed, in both placements
 /// (`outputs[placement][rank]`), and tells the order of the reductions. Throws a check error that names rank,
 /// place and contribution.
-Order check_outputs(const ProgramGraph& graph, ValueTrees& trees,
+Order check_outputs(const ProgramGraph& graph, const MemoryMap& memory, ValueTrees& trees,
                     const std::array<std::vector<OutputPieces>, 2>& outputs);
 
 }  // namespace baton::ir::checks

@@ -4,6 +4,8 @@ namespace baton::ir::checks {
 
 MemoryMap::MemoryMap(const ProgramGraph& graph) : ranks_(graph.program->ranks.size()) {
     const Collective& collective = graph.program->collective;
+    if (graph.program->in_place)
+        only_ = *graph.program->in_place ? Placement::in_place : Placement::out_of_place;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         const int rank = static_cast<int>(r);
         if (graph.places[r][0] == 0 || graph.places[r][1] == 0) continue;
@@ -21,7 +23,7 @@ MemoryMap::MemoryMap(const ProgramGraph& graph) : ranks_(graph.program->ranks.si
 Memory MemoryMap::at(int rank, Buffer buffer, std::int64_t index, std::int64_t chunks,
                      Placement placement) const {
     const Sharing& sharing = ranks_[rank];
-    if (placement == Placement::in_place && sharing.shares && buffer != Buffer::scratch &&
+    if (only_.value_or(placement) == Placement::in_place && sharing.shares && buffer != Buffer::scratch &&
         buffer != sharing.holder) {
         index += sharing.shift;
         buffer = sharing.holder;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace baton::ir::checks {
@@ -12,9 +13,6 @@ namespace baton::ir::checks {
 /// How input and output of the ranks share memory.
 enum class Placement : std::uint8_t { out_of_place, in_place };
 inline constexpr std::array kPlacements{Placement::out_of_place, Placement::in_place};
-inline const char* words(Placement placement) {
-    return placement == Placement::in_place ? "in place" : "out of place";
-}
 
 /// A run of memory: `buffer` stands for the memory that holds it (in place, the larger of input and output
 /// holds both).
@@ -28,9 +26,14 @@ struct Memory {
 class MemoryMap {
 public:
     explicit MemoryMap(const ProgramGraph& graph);
+    /// Where a Program serves one placement only, that one stands for both.
     Memory at(int rank, Buffer buffer, std::int64_t index, std::int64_t chunks, Placement placement) const;
     /// Whether placement makes a difference at this rank.
     bool shares(int rank) const { return ranks_[rank].shares; }
+
+    const char* words(Placement placement) const {
+        return only_.value_or(placement) == Placement::in_place ? "in place" : "out of place";
+    }
 
 private:
     struct Sharing {
@@ -39,6 +42,7 @@ private:
         std::int64_t shift = 0;          // place 0 of the other buffer in it
     };
     std::vector<Sharing> ranks_;
+    std::optional<Placement> only_;
 };
 
 /// One operand's memory: places of a rank that an instruction reads or writes, the remote side of put and get

@@ -51,7 +51,7 @@ void RaceCheck::check_own(Site site, const std::vector<Access>& accesses) const 
                         accesses[other].write ? "writes" : "reads",
                         place_name(accesses[other].buffer, accesses[other].index, accesses[other].chunks),
                         place_name(accesses[w].buffer, accesses[w].index, accesses[w].chunks),
-                        accesses[w].rank, words(placement)),
+                        accesses[w].rank, memory_.words(placement)),
                     graph_.name(site), "operands of one instruction may be equal, not partly overlap");
             }
         }
@@ -94,7 +94,8 @@ void RaceCheck::fail(Site earlier, bool earlier_writes, Site site, const Access&
     throw check_error(
         fmt::format("race: {} {} of rank {} and nothing orders it against the {} by {} ({})",
                     access.write ? "writes" : "reads", place_name(access.buffer, access.index, access.chunks),
-                    access.rank, earlier_writes ? "write" : "read", graph_.name(earlier), words(placement)),
+                    access.rank, earlier_writes ? "write" : "read", graph_.name(earlier),
+                    memory_.words(placement)),
         graph_.name(site), "add a token between them");
 }
 

@@ -84,10 +84,10 @@ struct ValueExecution::State {
             .visit(run.begin, run.end, [&](std::int64_t begin, std::int64_t end, const Cell& cell) {
                 if (cell.value.node < 0) {
                     const std::int64_t index = operand.index + (begin - run.begin);
-                    throw check_error(
-                        fmt::format("reads {} of rank {}, which holds nothing ({})",
-                                    place_name(operand.buffer, index, end - begin), rank, words(placement)),
-                        graph.name(site));
+                    throw check_error(fmt::format("reads {} of rank {}, which holds nothing ({})",
+                                                  place_name(operand.buffer, index, end - begin), rank,
+                                                  memory.words(placement)),
+                                      graph.name(site));
                 }
                 append_piece(pieces, end - begin, cell.value);
             });
@@ -280,7 +280,7 @@ struct ValueExecution::State {
                 outputs[static_cast<std::size_t>(placement)].push_back(std::move(out));
             }
         }
-        const Order order = check_outputs(graph, trees, outputs);
+        const Order order = check_outputs(graph, memory, trees, outputs);
         return any_order ? Order::any : order;
     }
 

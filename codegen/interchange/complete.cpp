@@ -1,0 +1,257 @@
+#include <baton/codegen/interchange/complete.hpp>
+
+#include <baton/base/index.hpp>
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <deque>
+
+namespace baton::codegen {
+namespace {
+
+using ir::Operand;
+using ir::OperandKind;
+
+/// What a place holds: a class and the number of contributions reduced into it; -1: nothing.
+struct Content {
+    std::int32_t chunk_class = -1, contributions = 0;
+};
+using Contents = std::vector<Content>;
+
+/// Scratch of a rank. A place that holds several classes one after the other has one version for each.
+struct ScratchVersions {
+    std::vector<std::vector<std::int32_t>> classes;  ///< [version][place]; -1: not used yet
+    std::vector<std::int32_t> current;               ///< version that was written last
+};
+
+class Completion {
+public:
+    explicit Completion(ir::Program& program) : program_(program) {
+        const ir::Collective& collective = program.collective;
+        buffers_.resize(program.ranks.size());
+        scratch_.resize(program.ranks.size());
+        for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+            const int rank = static_cast<int>(r);
+            auto& [input, output, scratch] = buffers_[r];
+            input.resize(at(collective.places(rank, ir::Buffer::input)));
+            output.resize(at(collective.places(rank, ir::Buffer::output)));
+            scratch.resize(program.ranks[r].scratch_classes.size());
+            for (std::int64_t i = 0; i < static_cast<std::int64_t>(input.size()); ++i) {
+                const auto [contents, index] = find(rank, ir::Buffer::input, i);
+                (*contents)[at(index)] = {
+                    static_cast<std::int32_t>(collective.class_of(rank, ir::Buffer::input, i)), 1};
+            }
+            scratch_[r].classes.emplace_back(scratch.size(), -1);
+            scratch_[r].current.assign(scratch.size(), 0);
+        }
+        std::vector<std::int32_t> receiver(program.connections.size(), -1);
+        for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+            first_block_.push_back(static_cast<std::int32_t>(blocks_.size()));
+            for (std::size_t t = 0; t < program.ranks[r].threadblocks.size(); ++t) {
+                for (const int c : program.ranks[r].threadblocks[t].receives)
+                    receiver[at(c)] = static_cast<std::int32_t>(blocks_.size());
+                blocks_.push_back({static_cast<int>(r), static_cast<int>(t), 0, false});
+            }
+        }
+        receiver_ = std::move(receiver);
+        waiters_.resize(blocks_.size());
+        messages_.resize(program.connections.size());
+        if (ir::reduces(collective.kind) && collective.kind != ir::CollectiveKind::custom)
+            complete_ = collective.group_size();
+    }
+
+    std::vector<std::string> run() {
+        for (std::size_t b = 0; b < blocks_.size(); ++b) wake(static_cast<std::int32_t>(b));
+        while (!ready_.empty()) {
+            const std::int32_t block = ready_.front();
+            ready_.pop_front();
+            blocks_[at(block)].queued = false;
+            while (step(block)) {
+            }
+        }
+        for (std::size_t r = 0; r < program_.ranks.size(); ++r) {
+            auto& classes = program_.ranks[r].scratch_classes;
+            classes.clear();
+            for (const auto& version : scratch_[r].classes)
+                for (const std::int32_t each : version) classes.push_back(std::max(each, 0));
+        }
+        return std::move(warnings_);
+    }
+
+private:
+    struct Block {
+        int rank, threadblock;
+        std::int32_t next;  ///< instruction
+        bool queued;
+    };
+
+    void wake(std::int32_t block) {
+        if (blocks_[at(block)].queued) return;
+        blocks_[at(block)].queued = true;
+        ready_.push_back(block);
+    }
+
+    Contents* buffer(int rank, ir::Buffer name) {
+        auto& own = buffers_[at(rank)];
+        return name == ir::Buffer::input    ? &own.input
+               : name == ir::Buffer::output ? &own.output
+                                            : &own.scratch;
+    }
+    bool in_range(int rank, const Operand& o) {
+        return o.index >= 0 && o.chunks >= 1 &&
+               std::int64_t{o.index} + o.chunks <= static_cast<std::int64_t>(buffer(rank, o.buffer)->size());
+    }
+    /// Where a place is when input and output share memory.
+    std::pair<Contents*, std::int64_t> find(int rank, ir::Buffer name, std::int64_t index) {
+        if (name == ir::Buffer::input && program_.in_place.value_or(false)) {
+            const std::int64_t output = program_.collective.output_alias(rank, index);
+            if (output >= 0) return {&buffers_[at(rank)].output, output};
+        }
+        return {buffer(rank, name), index};
+    }
+
+    /// Executes the next instruction of a threadblock; false when it is at its end or must wait.
+    bool step(std::int32_t number) {
+        Block& block = blocks_[at(number)];
+        ir::Threadblock& code = program_.ranks[at(block.rank)].threadblocks[at(block.threadblock)];
+        if (block.next >= static_cast<std::int32_t>(code.instructions.size())) return false;
+        ir::Instruction& instruction = code.instructions[at(block.next)];
+        for (const ir::Need& need : code.needs_of(instruction)) {
+            if (need.rank < 0 || at(need.rank) >= program_.ranks.size() || need.threadblock < 0 ||
+                at(need.threadblock) >= program_.ranks[at(need.rank)].threadblocks.size())
+                return false;
+            const std::int32_t other = first_block_[at(need.rank)] + need.threadblock;
+            if (blocks_[at(other)].next > need.instruction) continue;
+            waiters_[at(other)].push_back(number);
+            return false;
+        }
+        for (const Operand& source : code.sources(instruction))
+            if (source.kind == OperandKind::message && messages_[at(source.target)].empty()) return false;
+        if (!execute(block, code, instruction)) return false;
+        ++block.next;
+        for (const std::int32_t waiter : waiters_[at(number)]) wake(waiter);
+        waiters_[at(number)].clear();
+        return true;
+    }
+
+    bool execute(const Block& block, ir::Threadblock& code, ir::Instruction& instruction) {
+        if (instruction.sources == 0) return true;
+        Operand* const operands = code.operands.data() + instruction.first_operand;
+        Contents value;
+        for (std::uint16_t s = 0; s < instruction.sources; ++s) {
+            Operand& source = operands[s];
+            if (source.kind == OperandKind::switch_group) return false;
+            Contents more;
+            if (source.kind == OperandKind::message) {
+                more = std::move(messages_[at(source.target)].front());
+                messages_[at(source.target)].pop_front();
+            } else if (!load(block.rank, source, more)) {
+                return false;
+            }
+            if (s == 0) {
+                value = std::move(more);
+                continue;
+            }
+            if (more.size() != value.size()) return false;
+            for (std::size_t i = 0; i < value.size(); ++i) value[i].contributions += more[i].contributions;
+        }
+        if (complete_ > 1 && instruction.sources > 1) {
+            const auto done = std::count_if(value.begin(), value.end(),
+                                            [&](const Content& c) { return c.contributions == complete_; });
+            instruction.finalize = done > 0 && done == static_cast<std::ptrdiff_t>(value.size());
+            if (done > 0 && !instruction.finalize)
+                warn(fmt::format(
+                    "rank {}, threadblock {}, instruction {} completes only {} of its {} chunks: avg "
+                    "has no place to divide",
+                    block.rank, block.threadblock, block.next, done, value.size()));
+        }
+        for (std::uint16_t d = 0; d < instruction.destinations; ++d) {
+            Operand& destination = operands[instruction.sources + d];
+            if (destination.kind == OperandKind::switch_group) return false;
+            if (destination.kind == OperandKind::message) {
+                messages_[at(destination.target)].push_back(value);
+                if (receiver_[at(destination.target)] >= 0) wake(receiver_[at(destination.target)]);
+            } else if (!store(block.rank, destination, value)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool load(int own, Operand& operand, Contents& value) {
+        const int rank = operand.kind == OperandKind::remote ? operand.target : own;
+        if (!in_range(rank, operand)) return false;
+        for (std::int64_t i = operand.index; i < std::int64_t{operand.index} + operand.chunks; ++i) {
+            const auto [contents, index] = find(rank, operand.buffer, i);
+            value.push_back((*contents)[at(index)]);
+        }
+        if (operand.buffer != ir::Buffer::scratch) return true;
+        const ScratchVersions& versions = scratch_[at(rank)];
+        const std::int32_t version = versions.current[at(operand.index)];
+        for (std::int64_t i = operand.index; i < std::int64_t{operand.index} + operand.chunks; ++i)
+            if (versions.current[at(i)] != version)
+                warn(fmt::format(
+                    "scratch of rank {} is reused for other classes of chunks in a way that cannot be "
+                    "taken apart",
+                    rank));
+        operand.index +=
+            static_cast<std::int32_t>(version * static_cast<std::int64_t>(versions.current.size()));
+        return true;
+    }
+
+    bool store(int own, Operand& operand, const Contents& value) {
+        const int rank = operand.kind == OperandKind::remote ? operand.target : own;
+        if (!in_range(rank, operand) || value.size() != at(operand.chunks)) return false;
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            const auto [contents, index] =
+                find(rank, operand.buffer, operand.index + static_cast<std::int64_t>(i));
+            (*contents)[at(index)] = value[i];
+        }
+        if (operand.buffer != ir::Buffer::scratch) return true;
+        ScratchVersions& versions = scratch_[at(rank)];
+        const auto begin = at(operand.index);
+        const auto fits = [&](const std::vector<std::int32_t>& classes) {
+            for (std::size_t i = 0; i < value.size(); ++i)
+                if (classes[begin + i] >= 0 && value[i].chunk_class >= 0 &&
+                    classes[begin + i] != value[i].chunk_class)
+                    return false;
+            return true;
+        };
+        std::size_t version = 0;
+        while (version < versions.classes.size() && !fits(versions.classes[version])) ++version;
+        if (version == versions.classes.size()) {
+            if ((version + 1) * versions.current.size() > at(kMostImportedPlaces / 16)) return false;
+            versions.classes.emplace_back(versions.current.size(), -1);
+        }
+        for (std::size_t i = 0; i < value.size(); ++i) {
+            if (value[i].chunk_class >= 0) versions.classes[version][begin + i] = value[i].chunk_class;
+            versions.current[begin + i] = static_cast<std::int32_t>(version);
+        }
+        operand.index += static_cast<std::int32_t>(version * versions.current.size());
+        return true;
+    }
+
+    void warn(std::string text) {
+        if (warnings_.size() < 4) warnings_.push_back(std::move(text));
+    }
+
+    struct RankBuffers {
+        Contents input, output, scratch;
+    };
+    ir::Program& program_;
+    std::vector<RankBuffers> buffers_;
+    std::vector<ScratchVersions> scratch_;
+    std::vector<Block> blocks_;
+    std::vector<std::int32_t> first_block_, receiver_;
+    std::vector<std::vector<std::int32_t>> waiters_;
+    std::vector<std::deque<Contents>> messages_;
+    std::deque<std::int32_t> ready_;
+    std::int64_t complete_ = 0;
+    std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::vector<std::string> complete_values(ir::Program& program) { return Completion(program).run(); }
+
+}  // namespace baton::codegen

@@ -1,0 +1,24 @@
+// What other formats do not say and a Program must: the class of each scratch place, and which instruction
+// completes a value.
+#pragma once
+
+#include <baton/ir/program.hpp>
+
+#include <string>
+#include <vector>
+
+namespace baton::codegen {
+
+/// Most chunks that buffers of all ranks may have, and that all instructions may move, in a file that is
+/// read.
+inline constexpr std::int64_t kMostImportedPlaces = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMostImportedMoves = std::int64_t{1} << 28;
+
+/// Runs the instructions once, in any order that messages and needs allow, following which class each place
+/// holds and how many contributions are in it. Sets `scratch_classes` (their number must be right already)
+/// and `finalize`. Instructions that never get their turn, and what depends on them, are left as they are:
+/// verify names the fault. A scratch place that holds chunks of different classes one after the other becomes
+/// several places. Operands must lie within their buffers. Returns warnings.
+std::vector<std::string> complete_values(ir::Program& program);
+
+}  // namespace baton::codegen

@@ -1,0 +1,15 @@
+#include <baton/codegen/interchange/interchange.hpp>
+#include <baton/codegen/interchange/msccl.hpp>
+
+namespace baton::codegen {
+namespace {
+
+constexpr ScheduleFormat kScheduleFormats[] = {
+    {"msccl-xml", "algorithm XML of MSCCL and RCCL", recognizes_msccl_xml, read_msccl_xml},
+};
+
+}  // namespace
+
+std::span<const ScheduleFormat> schedule_formats() { return kScheduleFormats; }
+
+}  // namespace baton::codegen
