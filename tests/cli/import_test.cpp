@@ -1,0 +1,87 @@
+// Imported machines go straight through synth, sim and run.
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <string>
+
+#include "support/field.hpp"
+#include "support/shell.hpp"
+
+using namespace baton;
+
+namespace {
+
+// Two pairs of GPUs, each joined by XGMI, on one PCIe switch each.
+std::string two_islands() {
+    std::string text =
+        "<system version=\"2\"><cpu numaid=\"0\" arch=\"x86_64\" vendor=\"AuthenticAMD\" modelid=\"1\">\n";
+    for (int island = 0; island < 2; ++island) {
+        const std::string bus = "0000:" + std::to_string(island + 1);
+        text +=
+            "<pci busid=\"" + bus + "0:00.0\" class=\"0x060400\" link_speed=\"16 GT/s\" link_width=\"16\">\n";
+        for (int gpu = 1; gpu <= 2; ++gpu) {
+            text += "<pci busid=\"" + bus + std::to_string(gpu) +
+                    ":00.0\" class=\"0x038000\" link_speed=\"16 GT/s\" "
+                    "link_width=\"16\"><gpu dev=\"" +
+                    std::to_string(2 * island + gpu - 1) + "\" gcn=\"908\" rank=\"" +
+                    std::to_string(2 * island + gpu - 1) + "\"><xgmi target=\"" + bus +
+                    std::to_string(3 - gpu) + ":00.0\" count=\"1\" tclass=\"0x038000\"/></gpu></pci>\n";
+        }
+        text += "</pci>\n";
+    }
+    return text + "</cpu></system>\n";
+}
+
+// Imports, synthesizes, simulates and runs; every command must end well, and the result be right.
+void through_all(const std::string& folder, const std::string& file, const std::string& collective) {
+    CAPTURE(file);
+    CAPTURE(collective);
+    const auto ends_well = [&](const std::string& line) {
+        const test::ShellResult got = test::shell("baton " + line, folder);
+        INFO(line, "\n", got.output);
+        CHECK(got.code == 0);
+        return got.output;
+    };
+    ends_well("import '" + file + "' -o machine.json");
+    ends_well("synth machine.json --collective " + collective + " --size 64KiB -o schedule.json");
+    ends_well("sim machine.json --schedule schedule.json --sizes 64KiB");
+    const std::string run = ends_well("run schedule.json --size 64KiB --backend interpreter");
+    CHECK(run.find(" right ") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("islands of XGMI that PCIe joins go through synth, sim and run") {
+    const test::WorkFolder folder;
+    std::ofstream(folder.path() + "/islands.xml") << two_islands();
+    const test::ShellResult got = test::shell("baton import islands.xml --json", folder.path());
+    REQUIRE(got.code == 0);
+    const nlohmann::json report = nlohmann::json::parse(got.output);
+    CHECK(report.at("files")[0].at("format") == "nccl-xml");
+    CHECK(report.at("files")[0].at("recognized") == true);
+    CHECK(report.at("ranks") == 4);
+    CHECK(report.at("problems").empty());
+    for (const char* collective : {"all_reduce", "all_to_all", "broadcast --root 3"})
+        through_all(folder.path(), "islands.xml", collective);
+}
+
+TEST_CASE("a graph file of NCCL is refused for what it is") {
+    const test::WorkFolder folder;
+    std::ofstream(folder.path() + "/graph.xml") << "<graphs version=\"1\"></graphs>";
+    for (const char* format : {"", "nccl-xml "}) {
+        const test::ShellResult got =
+            test::shell(std::string("baton import ") + format + "graph.xml", folder.path());
+        CHECK(got.code == 2);
+        CHECK(got.output.find("graph file of NCCL") != std::string::npos);
+    }
+}
+
+TEST_CASE("machines of the field go through synth, sim and run") {
+    if (!test::field_present()) return;
+    const test::WorkFolder folder;
+    for (const char* file : {"nccl-topo/amd-vega20-two-hives.xml", "nccl-topo/azure-ndv4-pci-only.xml",
+                             "nccl-topo/gb10-spark-minimal.xml"})
+        through_all(folder.path(), std::filesystem::absolute(test::field_folder()).string() + "/" + file,
+                    "all_reduce");
+}
