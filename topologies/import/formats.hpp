@@ -49,6 +49,11 @@ inline constexpr Importer kNvidiaSmiImporter = {
     "nvidia-smi", "text of nvidia-smi topo -m (--nvlink-status: of nvidia-smi nvlink -s beside it)",
     recognizes_nvidia_smi, read_nvidia_smi};
 
+bool recognizes_rocm_smi(std::string_view text);
+Imported read_rocm_smi(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kRocmSmiImporter = {"rocm-smi", "text of rocm-smi --showtopo (and --shownodesbw)",
+                                              recognizes_rocm_smi, read_rocm_smi};
+
 /// A sentence on what the text is when a management tool of GPUs printed it, but not a topology that is read;
 /// empty otherwise.
 std::string foreign_smi_output(std::string_view text);

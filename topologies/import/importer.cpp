@@ -10,8 +10,8 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter, kHwlocImporter,     kAstraSimImporter, kSimaiImporter,
-    kNs3Importer,     kNvidiaSmiImporter, kEdgeListImporter,
+    kNcclXmlImporter, kHwlocImporter,   kAstraSimImporter,  kSimaiImporter,
+    kNs3Importer,     kRocmSmiImporter, kNvidiaSmiImporter, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {

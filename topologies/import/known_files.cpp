@@ -12,7 +12,7 @@ std::string known_other_file(std::string_view text) {
                "NCCL_TOPO_DUMP_FILE names";
     if (has("\"baton\"") && has("topology/")) return "this is a topology of Baton already; nothing to import";
     if (has("out-of-place") && has("busbw")) return "this is a log of nccl-tests, which describes no machine";
-    if (!recognizes_nvidia_smi(text)) return foreign_smi_output(text);
+    if (!recognizes_rocm_smi(text) && !recognizes_nvidia_smi(text)) return foreign_smi_output(text);
     return {};
 }
 

@@ -18,11 +18,6 @@ constexpr int kBrokenHeaderLines = 12;  // that a terminal may make of one
 constexpr std::size_t kMostBytes = 16 * 1024 * 1024;
 constexpr std::size_t kRecognitionBytes = 256 * 1024;
 
-struct WordLine {
-    int number = 0;
-    std::vector<std::string> words;
-};
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -48,18 +43,6 @@ std::string with_plain_blanks(std::string_view text) {
         }
     }
     return plain;
-}
-
-std::vector<WordLine> word_lines(std::string_view text) {
-    const std::string plain = with_plain_blanks(without_escapes(text));
-    const std::string name;
-    std::vector<WordLine> lines;
-    for (const TextLine& line : text_lines({plain, name})) {
-        WordLine made{line.number, {}};
-        for (const std::string_view word : line.words()) made.words.emplace_back(word);
-        lines.push_back(std::move(made));
-    }
-    return lines;
 }
 
 std::optional<SmiCell> cell_of(std::string_view word) {
@@ -434,6 +417,18 @@ private:
 };
 
 }  // namespace
+
+std::vector<WordLine> word_lines(std::string_view text) {
+    const std::string plain = with_plain_blanks(without_escapes(text));
+    const std::string name;
+    std::vector<WordLine> lines;
+    for (const TextLine& line : text_lines({plain, name})) {
+        WordLine made{line.number, {}};
+        for (const std::string_view word : line.words()) made.words.emplace_back(word);
+        lines.push_back(std::move(made));
+    }
+    return lines;
+}
 
 SmiText read_smi_text(const ImportSource& source) { return SmiReader(source).read(); }
 

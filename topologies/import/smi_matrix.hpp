@@ -50,6 +50,15 @@ struct SmiText {
 /// with file and line for a cell that is not known, and a row that does not fit its header.
 SmiText read_smi_text(const ImportSource& source);
 
+/// Words of a line, and its number from 1.
+struct WordLine {
+    int number = 0;
+    std::vector<std::string> words;
+};
+
+/// All lines as words, without colours; bars of tables and Unicode blanks separate as blanks do.
+std::vector<WordLine> word_lines(std::string_view text);
+
 /// True when there is a header and a first row whose cell with itself is X.
 bool has_smi_matrix(std::string_view text);
 
