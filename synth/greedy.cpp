@@ -105,8 +105,12 @@ private:
             for (const bool once_per_host : {true, false}) {
                 if (!once_per_host && !between_hosts_) continue;
                 if (best_ && spent_ + last_ > options_.work) break;
-                attempt(demand, {bytes(chunks), options_.seed, once_per_host, only_shortest});
+                attempt(demand, {bytes(chunks), options_.seed, once_per_host, only_shortest, false});
             }
+            // From one host to several the line of hosts is the way of least load.
+            if (collective_.kind != Kind::broadcast || !between_hosts_ || only_shortest) continue;
+            if (best_ && spent_ + last_ > options_.work) break;
+            attempt(demand, {bytes(chunks), options_.seed, true, false, true});
         }
     }
 

@@ -58,6 +58,8 @@ public:
         else if (options.only_shortest)
             find_shortest();
         if (options.once_per_host) prepare_hosts(demand);
+        closed_.assign(edges, 0);
+        if (options.hosts_in_line) close_shortcuts();
         for (std::int64_t c = 0; c < demand.chunks(); ++c) have_.set(demand.source[at(c)], c);
         schedule_.messages.reserve(at(deliveries_));
     }
@@ -68,6 +70,7 @@ public:
             // What the options keep from being used is needed after all, say within a host without links.
             hosts_matter_ = false;
             allowed_ = nullptr;
+            std::fill(closed_.begin(), closed_.end(), 0);
             run_from(schedule_.time.picoseconds);
         }
         if (!complete()) throw internal_error("greedy search ended before everything was delivered");
@@ -177,8 +180,32 @@ private:
         hosts_matter_ = true;
     }
 
+    // To the next host each rank keeps the pair with the rank of equal place there, if there is one.
+    void close_shortcuts() {
+        std::vector<int> ranks_of, place;
+        for (const int host : network_.hosts()) {
+            if (at(host) >= ranks_of.size()) ranks_of.resize(at(host) + 1, 0);
+            place.push_back(ranks_of[at(host)]++);
+        }
+        const auto hosts = static_cast<int>(ranks_of.size());
+        std::vector<char> on_rail(at(network_.ranks()), 0);
+        const auto next = [&](const GreedyEdge& edge) {
+            return network_.hosts()[at(edge.to)] == (network_.hosts()[at(edge.from)] + 1) % hosts;
+        };
+        for (const GreedyEdge& edge : network_.edges()) {
+            if (edge.between_hosts && next(edge) && place[at(edge.from)] == place[at(edge.to)])
+                on_rail[at(edge.from)] = 1;
+        }
+        for (std::size_t e = 0; e < closed_.size(); ++e) {
+            const GreedyEdge& edge = network_.edges()[e];
+            if (!edge.between_hosts) continue;
+            const bool aside = on_rail[at(edge.from)] != 0 && place[at(edge.from)] != place[at(edge.to)];
+            closed_[e] = aside || !next(edge) ? 1 : 0;
+        }
+    }
+
     void stir(std::int32_t edge) {
-        if (stirred_[at(edge)] != 0) return;
+        if (stirred_[at(edge)] != 0 || closed_[at(edge)] != 0) return;
         stirred_[at(edge)] = 1;
         candidates_.push_back(edge);
     }
@@ -306,6 +333,7 @@ private:
     const BitRows* allowed_ = nullptr;    // [edge][chunk]; null: all
     std::vector<std::uint32_t> holders_;  // [chunk]: ranks that have it or will have it
     std::vector<char> dry_;               // [edge]: free, but found nothing to send
+    std::vector<char> closed_;            // [edge]: not used
     std::vector<char> stirred_;
     std::vector<std::int64_t> busy_, travel_, free_at_;  // [use], [edge], [resource]
     std::vector<std::int32_t> candidates_;

@@ -18,6 +18,9 @@ struct GreedySearchOptions {
     /// Every chunk keeps to ways on which it arrives earliest if it is alone on the machine. Chunks with one
     /// destination keep to the ways of the demand in any case.
     bool only_shortest = false;
+    /// Between hosts only from each host to the next, round from the first chunk's: every link between hosts
+    /// then serves one pair, and nothing on it waits for what others send.
+    bool hosts_in_line = false;
 };
 
 /// A chunk over a pair of ranks.

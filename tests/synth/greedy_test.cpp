@@ -138,21 +138,55 @@ TEST_CASE("greedy sends no chunk twice into a host, and refuses in words") {
 }
 
 TEST_CASE("boxes with scarce links between them come within a tenth of the bound at 1 GiB") {
-    for (const char* spec :
-         {"paper/a100-oddeven:hosts=2", "paper/h100-rail:hosts=2", "paper/h100-rail:hosts=4"}) {
+    // A tenth is the aim; the measured gaps are 0.4 to 5.0%, 0.4 to 3.6% for broadcast and reduce.
+    const auto kinds = test::full()
+                           ? std::vector{ir::CollectiveKind::all_gather, ir::CollectiveKind::reduce_scatter,
+                                         ir::CollectiveKind::all_reduce, ir::CollectiveKind::broadcast,
+                                         ir::CollectiveKind::reduce}
+                           : std::vector{ir::CollectiveKind::all_gather, ir::CollectiveKind::reduce_scatter};
+    for (const char* spec : {"paper/a100-oddeven:hosts=2", "paper/h100-rail:hosts=2",
+                             "paper/h100-rail:hosts=4", "paper/a100-oddeven:hosts=4"}) {
+        if (!test::full() && std::string(spec) == "paper/a100-oddeven:hosts=4") continue;
         CAPTURE(spec);
         const Topology boxes = topologies::load(spec);
         synth::SynthesisOptions options;
         options.algorithm = "greedy";
         options.sizes = {{1 << 30}};
         options.most_tiles = 32;
-        for (const ir::CollectiveKind kind :
-             {ir::CollectiveKind::all_gather, ir::CollectiveKind::reduce_scatter}) {
+        for (const ir::CollectiveKind kind : kinds) {
+            CAPTURE(ir::to_string(kind));
             const synth::Synthesis made =
                 synth::synthesize(boxes, of_kind(kind, boxes.rank_count()), options);
             const synth::Choice& choice = made.choices.front();
             CHECK(choice.best().time >= choice.bound);
             CHECK(choice.best().time.seconds() <= 1.1 * choice.bound.seconds());
+        }
+    }
+}
+
+TEST_CASE("from one host to several, chunks go from host to host in a line and rails carry equal shares") {
+    // Without the line the busiest rail has a seventh more, and messages wait for each other: 20% off.
+    for (const char* spec : {"paper/a100-oddeven:hosts=4", "paper/h100-rail:hosts=4"}) {
+        CAPTURE(spec);
+        const Topology boxes = topologies::load(spec);
+        for (const ir::CollectiveKind kind : {ir::CollectiveKind::broadcast, ir::CollectiveKind::reduce}) {
+            CAPTURE(ir::to_string(kind));
+            const ir::Collective c = of_kind(kind, boxes.rank_count());
+            synth::GreedyOptions options;
+            options.size = {1 << 30};
+            options.chunks = 256;
+            options.work = 100'000;
+            const synth::GreedyAlgorithm made = synth::greedy(boxes, c, options),
+                                         again = synth::greedy(boxes, c, options);
+            CHECK(ir::expand(made.algorithm) == ir::expand(again.algorithm));
+            CHECK(ir::verify(made.algorithm).assurance == ir::Assurance::proved);
+            sim::SimulationOptions simulation;
+            simulation.size = options.size;
+            simulation.tiles = 4;
+            const Time time = sim::simulate(boxes, made.algorithm, simulation).time,
+                       bound = synth::bound(boxes, c).at(options.size);
+            CHECK(time >= bound);
+            CHECK(time.seconds() <= 1.1 * bound.seconds());
         }
     }
 }
