@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <deque>
+#include <numeric>
+#include <tuple>
 
 namespace baton::codegen {
 namespace {
@@ -253,5 +255,29 @@ private:
 }  // namespace
 
 std::vector<std::string> complete_values(ir::Program& program) { return Completion(program).run(); }
+
+void sort_connections(ir::Program& program) {
+    std::vector<int> order(program.connections.size()), number(order.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+        const ir::Connection &x = program.connections[at(a)], &y = program.connections[at(b)];
+        return std::tuple(x.src, x.dst, x.channel) < std::tuple(y.src, y.dst, y.channel);
+    });
+    std::vector<ir::Connection> sorted;
+    for (const int old : order) {
+        number[at(old)] = static_cast<int>(sorted.size());
+        sorted.push_back(program.connections[at(old)]);
+    }
+    program.connections = std::move(sorted);
+    for (ir::RankProgram& rank : program.ranks)
+        for (ir::Threadblock& block : rank.threadblocks) {
+            for (std::vector<int>* owned : {&block.sends, &block.receives}) {
+                for (int& c : *owned) c = number[at(c)];
+                std::sort(owned->begin(), owned->end());
+            }
+            for (Operand& operand : block.operands)
+                if (operand.kind == OperandKind::message) operand.target = number[at(operand.target)];
+        }
+}
 
 }  // namespace baton::codegen

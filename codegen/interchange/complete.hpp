@@ -21,4 +21,7 @@ inline constexpr std::int64_t kMostImportedMoves = std::int64_t{1} << 28;
 /// several places. Operands must lie within their buffers. Returns warnings.
 std::vector<std::string> complete_values(ir::Program& program);
 
+/// Renumbers connections by sender, receiver and channel.
+void sort_connections(ir::Program& program);
+
 }  // namespace baton::codegen

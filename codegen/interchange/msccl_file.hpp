@@ -1,7 +1,7 @@
 // MSCCL's XML as data, between its text and a Program. Internal to the folder.
 #pragma once
 
-#include <baton/ir/collective.hpp>
+#include <baton/ir/program.hpp>
 
 #include <cstdint>
 #include <map>
@@ -60,7 +60,7 @@ struct Gpu {
 struct File {
     std::string name, protocol = "Simple", collective;
     std::int64_t channels = 1, chunks = 1;
-    std::optional<std::int64_t> in_place, out_of_place, min_bytes, max_bytes;
+    std::optional<std::int64_t> root, in_place, out_of_place, min_bytes, max_bytes;
     std::vector<Gpu> gpus;
     std::map<std::string, std::string> foreign;
 };
@@ -75,6 +75,15 @@ struct Remarks {
 File parse(std::string_view text, const std::string& name, Remarks& remarks);
 /// Data to text, with every attribute that an executor reads.
 std::string print(const File& file);
+
+/// A program in the executor's form (msccl_form) as data, before what stands in Program::foreign is put back.
+File from_program(const ir::Program& program);
+
+/// Notes in `to` (as "PLACE@ATTRIBUTE") where `original` differs from `written`: fields that tell what a peer
+/// does, numbers of buffers, hasdep that nobody waits for.
+void note_differences(const File& original, const File& written, std::map<std::string, std::string>& to);
+/// Puts noted differences back; what does not fit any more is left out.
+void restore_differences(File& file);
 
 /// The protocol's messages under way on a connection of the executor.
 int slots_of(std::string_view protocol);

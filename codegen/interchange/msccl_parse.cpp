@@ -29,13 +29,14 @@ public:
                 fmt::format("proto=\"{}\" is none of Simple, LL, LL128", file_.protocol.substr(0, 40)),
                 "the executors compare letter by letter");
         file_.collective = root.at("coll");
+        file_.root = root.find_integer("root", 0, (1 << 20) - 1);
         file_.in_place = root.find_integer("inplace", 0, 1);
         file_.out_of_place = root.find_integer("outofplace", 0, 1);
         file_.min_bytes = root.find_integer("minBytes", 0);
         file_.max_bytes = root.find_integer("maxBytes", 0);
         keep(root, "algo",
              {"name", "proto", "coll", "inplace", "outofplace", "minBytes", "maxBytes", "ngpus",
-              "nchunksperloop", "nchannels"});
+              "nchunksperloop", "nchannels", "root"});
         gpus(root);
         std::int64_t most_chunks = 1, most_channel = 0;
         for (const Gpu& gpu : file_.gpus) {

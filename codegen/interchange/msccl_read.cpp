@@ -44,6 +44,7 @@ public:
         for (const ir::RankProgram& each : program_.ranks)
             for (const ir::Threadblock& block : each.threadblocks) note_clobbers(block);
         program_.foreign = file_.foreign;
+        sort_connections(program_);
         for (std::string& each : complete_values(program_)) remarks_.warnings.push_back(std::move(each));
         ir::mark_posts(program_);
         return std::move(program_);
@@ -88,6 +89,10 @@ private:
     /// The format has no root: data starts where nothing is received, and ends where nothing is sent.
     void set_root() {
         ir::Collective& collective = program_.collective;
+        if (file_.root) {
+            collective.root = static_cast<int>(*file_.root);
+            return;
+        }
         const bool ends =
             collective.kind == CollectiveKind::reduce || collective.kind == CollectiveKind::gather;
         std::vector<int> candidates;
@@ -294,10 +299,27 @@ private:
     std::int64_t late_ = 0;
 };
 
+/// Whether every message has its other end.
+bool is_writable(const ir::Program& program) {
+    std::vector<std::int64_t> surplus(program.connections.size(), 0);
+    for (const ir::RankProgram& rank : program.ranks)
+        for (const ir::Threadblock& block : rank.threadblocks)
+            for (const ir::Instruction& i : block.instructions) {
+                for (const ir::Operand& each : block.sources(i))
+                    if (each.kind == ir::OperandKind::message) --surplus[at(each.target)];
+                for (const ir::Operand& each : block.destinations(i))
+                    if (each.kind == ir::OperandKind::message) ++surplus[at(each.target)];
+            }
+    return std::all_of(surplus.begin(), surplus.end(), [](std::int64_t n) { return n == 0; });
+}
+
 std::string size_range(const File& file) {
-    if (!file.min_bytes && !file.max_bytes) return "any size";
-    std::string text = fmt::format("from {} bytes", file.min_bytes.value_or(0));
-    if (file.max_bytes.value_or(0) > 0) text += fmt::format(" to {}", *file.max_bytes);
+    if (!file.min_bytes && !file.max_bytes) return "calls of any size";
+    std::string text = fmt::format("calls of {} bytes", file.min_bytes.value_or(0));
+    if (file.max_bytes.value_or(0) > 0)
+        text += fmt::format(" to {}", *file.max_bytes);
+    else
+        text += " and more";
     return text;
 }
 
@@ -325,7 +347,7 @@ std::vector<std::string> found(const File& file, const ir::Program& program) {
         fmt::format("{} threadblocks a rank, {} channel{}, {} connections, protocol {}",
                     least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
                     file.channels, file.channels == 1 ? "" : "s", program.connections.size(), file.protocol),
-        "for calls of " + size_range(file)};
+        "for " + size_range(file)};
 }
 
 }  // namespace
@@ -340,6 +362,9 @@ ImportedProgram read_msccl_xml(std::string_view text, const std::string& name) {
     const msccl::File file = msccl::parse(text, name, remarks);
     ImportedProgram imported;
     imported.program = msccl::FileReader(file, name, remarks).read();
+    // What the program does not say again when it is written is noted; only where it can be written.
+    if (msccl::is_writable(imported.program))
+        msccl::note_differences(file, msccl::from_program(imported.program), imported.program.foreign);
     imported.found = msccl::found(file, imported.program);
     imported.assumptions = std::move(remarks.assumptions);
     imported.warnings = std::move(remarks.warnings);

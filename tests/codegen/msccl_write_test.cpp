@@ -1,0 +1,159 @@
+// Export to MSCCL's XML: reading it again gives the program that was written, for all kinds, families of
+// schedules and modes; what the executor lacks is refused in words.
+#include "support/field.hpp"
+#include "support/full.hpp"
+
+#include <baton/base/error.hpp>
+#include <baton/codegen/interchange/msccl.hpp>
+#include <baton/codegen/lower.hpp>
+#include <baton/ir/algorithm_json.hpp>
+#include <baton/ir/program_json.hpp>
+#include <baton/ir/verify.hpp>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+using namespace baton;
+using namespace baton::codegen;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+std::string refusal(const ir::Program& program, const MscclOptions& options = {}) {
+    try {
+        write_msccl_xml(program, options);
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::input);
+        return error.what();
+    }
+    return "";
+}
+
+void check_round_trip(const ir::Program& program, const MscclOptions& options = {}) {
+    const ir::Program formed = msccl_form(program, options);
+    CHECK(ir::verify(formed).assurance == ir::Assurance::proved);
+    const std::string text = write_msccl_xml(program, options);
+    ImportedProgram imported = read_msccl_xml(text, "again.xml");
+    CHECK(imported.assumptions.empty());
+    CHECK(ir::to_json(imported.program) == ir::to_json(formed));
+    CHECK(write_msccl_xml(imported.program, options) == text);
+}
+
+ir::Algorithm example(const std::string& name, int ranks) {
+    ir::LoadOptions options;
+    options.ranks = ranks;
+    return ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/" + name, options);
+}
+
+}  // namespace
+
+TEST_CASE("export to MSCCL and import give the same program, for all example algorithms") {
+    const std::vector<int> counts =
+        test::full() ? std::vector<int>{2, 3, 4, 5, 6, 7, 8, 12, 16} : std::vector<int>{3, 4, 8};
+    int written = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(BATON_SOURCE_DIR "/examples/algorithms")) {
+        const std::string name = entry.path().filename().string();
+        if (name == "send_recv.json") continue;
+        for (const int ranks : counts) {
+            CAPTURE(name);
+            CAPTURE(ranks);
+            std::optional<ir::Algorithm> algorithm;
+            try {
+                algorithm = example(name, ranks);
+            } catch (const Error&) {
+                continue;  // not for this number of ranks
+            }
+            for (const ModePreference mode :
+                 {ModePreference::staged, ModePreference::put, ModePreference::get}) {
+                if (mode != ModePreference::staged && ranks != 4) continue;
+                LowerOptions lower_options;
+                lower_options.mode = mode;
+                check_round_trip(lower(*algorithm, lower_options));
+                ++written;
+            }
+        }
+    }
+    CHECK(written >= 40);
+}
+
+TEST_CASE("protocols, sizes and channels of an export are what was asked for") {
+    LowerOptions lower_options;
+    lower_options.channels = 2;
+    const ir::Program program = lower(example("ring_all_reduce.json", 4), lower_options);
+    MscclOptions options;
+    options.protocol = ir::Protocol::ll128;
+    options.executor = MscclExecutor::rccl;
+    options.min_bytes = 1024;
+    options.max_bytes = 100'000'000'000;
+    const std::string text = write_msccl_xml(program, options);
+    CHECK(contains(text, R"(proto="LL128")"));
+    CHECK(contains(text, R"(minBytes="1024" maxBytes="100000000000")"));
+    CHECK(contains(text, R"(inplace="1" outofplace="1")"));
+    const ir::Program again = read_msccl_xml(text, "a.xml").program;
+    CHECK(again.connections[0].slots == 8);
+    CHECK(again.in_place == std::nullopt);
+    const ir::Program scatter = lower(example("ring_reduce_scatter.json", 4));
+    CHECK(contains(write_msccl_xml(scatter), R"(coll="reduce_scatter")"));
+    CHECK(contains(write_msccl_xml(scatter, options), R"(coll="reducescatter")"));
+}
+
+TEST_CASE("a root is kept") {
+    ir::LoadOptions load;
+    load.ranks = 4;
+    load.root = 2;
+    const ir::Algorithm algorithm =
+        ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/binomial_broadcast.json", load);
+    check_round_trip(lower(algorithm));
+    CHECK(contains(write_msccl_xml(lower(algorithm)), R"(root="2")"));
+}
+
+TEST_CASE("what stands in the way of an export is named") {
+    CHECK(contains(refusal(lower(example("send_recv.json", 2))), "no counterpart of send_recv"));
+    ir::Program program = lower(example("ring_all_gather.json", 3));
+    program.collective.weights = {1};
+    CHECK(refusal(program) == "");
+    MscclOptions rccl;
+    rccl.executor = MscclExecutor::rccl;
+    const ir::Program large = lower(example("direct_all_to_all.json", 80));
+    CHECK(contains(refusal(large, rccl), "RCCL's MSCCL executor takes 64 at most"));
+    CHECK(contains(refusal(large, rccl), "threadblocks"));
+    const ir::Program long_ring = lower(example("ring_all_reduce.json", 64));
+    CHECK(contains(refusal(long_ring, rccl), "steps; RCCL's MSCCL executor takes 63 at most"));
+    CHECK(refusal(long_ring) == "");
+}
+
+TEST_CASE("algorithms of the field are written again as they were") {
+    if (!test::field_present()) return;
+    for (const std::string& path : test::field_files("msccl")) {
+        CAPTURE(path);
+        const ir::Program program = read_msccl_xml(*test::field_file(path), path).program;
+        CHECK(ir::to_json(msccl_form(program)) == ir::to_json(program));
+        check_round_trip(program);
+        // Every attribute of every element stands in the new text, with the same value.
+        std::string was = *test::field_file(path), is = write_msccl_xml(program);
+        const auto lines = [](const std::string& text) {
+            std::vector<std::string> all;
+            for (std::size_t begin = 0; begin < text.size();) {
+                const std::size_t end = std::min(text.find('\n', begin), text.size());
+                std::string line = text.substr(begin, end - begin);
+                line.erase(0, line.find_first_not_of(" \t"));
+                while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+                if (line.starts_with("<step ") || line.starts_with("<tb ") || line.starts_with("<gpu "))
+                    all.push_back(line);
+                begin = end + 1;
+            }
+            return all;
+        };
+        const auto a = lines(was), b = lines(is);
+        REQUIRE(a.size() == b.size());
+        int different = 0;
+        for (std::size_t i = 0; i < a.size(); ++i)
+            if (a[i] != b[i] && ++different < 4) MESSAGE(a[i], " became ", b[i]);
+        CHECK(different == 0);
+    }
+}
