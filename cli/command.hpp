@@ -45,6 +45,7 @@ std::unique_ptr<Command> sim_command();
 std::unique_ptr<Command> whatif_command();
 std::unique_ptr<Command> lower_command();
 std::unique_ptr<Command> codegen_command();
+std::unique_ptr<Command> export_command();
 std::unique_ptr<Command> run_command();
 std::unique_ptr<Command> quickstart_command();
 

@@ -14,6 +14,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(whatif_command());
     commands.push_back(lower_command());
     commands.push_back(codegen_command());
+    commands.push_back(export_command());
     commands.push_back(run_command());
     return commands;
 }

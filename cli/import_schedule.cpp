@@ -67,6 +67,11 @@ int import_schedule(const ScheduleImport& request) {
         next = verdict.right ? "baton run " + shell_word(request.output)
                              : "baton verify " + shell_word(request.output);
         if (verdict.right && imported.program.in_place.value_or(false)) next += " --in-place";
+        // Code is generated for the simple protocol only.
+        bool simple = true;
+        for (const ir::Connection& c : imported.program.connections)
+            simple = simple && c.protocol == ir::Protocol::simple;
+        if (verdict.right && !simple) next += " --backend interpreter";
     }
     if (request.json) {
         Json out = {{"file", request.path},
