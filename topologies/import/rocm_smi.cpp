@@ -189,8 +189,8 @@ private:
     }
 
     bool read_row(const WordLine& line, RocmTable& table, int& last) const {
-        std::size_t first = line.words.size();
-        for (std::size_t q = 0; q < line.words.size() && first == line.words.size(); ++q) {
+        std::optional<std::size_t> named;
+        for (std::size_t q = 0; q < line.words.size() && !named; ++q) {
             const auto number = rocm_gpu_number(line.words[q]);
             const auto place =
                 number ? std::find(table.gpus.begin(), table.gpus.end(), *number) : table.gpus.end();
@@ -199,24 +199,18 @@ private:
             if (table.lines[at(last)] != 0)
                 throw error(line.number, fmt::format("row GPU{} comes twice", *number));
             table.lines[at(last)] = line.number;
-            first = q + 1;
+            named = q;
         }
-        if (first == line.words.size() && line.words.size() > 0) {
-            // No name: what a terminal broke off the row before, or the end.
-            const bool goes_on = last >= 0 && table.cells[at(last)].size() < table.gpus.size();
-            if (!goes_on) return table.lines[at(std::max(last, 0))] == line.number;
-            first = 0;
-        }
+        if (last < 0) return false;
+        // Without a name it is what a terminal broke off the row before, or the end of the table.
         std::vector<std::string>& row = table.cells[at(last)];
-        for (std::size_t i = first; i < line.words.size(); ++i) {
-            const bool broken =
-                i == 0 && !row.empty() &&
-                (row.back() + line.words[0] == "XGMI" || row.back() + line.words[0] == "PCIE");
-            if (broken)
-                row.back() += line.words[0];
-            else
-                row.push_back(line.words[i]);
-        }
+        std::size_t first = named ? *named + 1 : 0;
+        if (!named && !row.empty() &&
+            (row.back() + line.words[0] == "XGMI" || row.back() + line.words[0] == "PCIE"))
+            row.back() += line.words[first++];
+        else if (!named && row.size() >= table.gpus.size())
+            return false;
+        for (; first < line.words.size(); ++first) row.push_back(line.words[first]);
         return true;
     }
 
