@@ -66,6 +66,20 @@ TEST_CASE("islands of XGMI that PCIe joins go through synth, sim and run") {
         through_all(folder.path(), "islands.xml", collective);
 }
 
+TEST_CASE("matrices of nvidia-smi and rocm-smi go through synth, sim and run") {
+    const test::WorkFolder folder;
+    std::ofstream(folder.path() + "/topo.txt")
+        << "$ nvidia-smi topo -m\n\tGPU0\tGPU1\tGPU2\tNIC0\nGPU0\t X \tNV4\tSYS\tPIX\n"
+           "GPU1\tNV4\t X \tSYS\tPHB\nGPU2\tSYS\tSYS\t X \tSYS\nNIC0\tPIX\tPHB\tSYS\t X \n";
+    std::ofstream(folder.path() + "/showtopo.txt")
+        << "===== Link Type between two GPUs =====\n GPU0 GPU1 GPU2\nGPU0 0 XGMI PCIE\n"
+           "GPU1 XGMI 0 PCIE\nGPU2 PCIE PCIE 0\n";
+    for (const char* file : {"topo.txt", "showtopo.txt"}) {
+        through_all(folder.path(), file, "all_reduce");
+        through_all(folder.path(), file, "all_to_all");
+    }
+}
+
 TEST_CASE("a graph file of NCCL is refused for what it is") {
     const test::WorkFolder folder;
     std::ofstream(folder.path() + "/graph.xml") << "<graphs version=\"1\"></graphs>";
@@ -80,8 +94,10 @@ TEST_CASE("a graph file of NCCL is refused for what it is") {
 TEST_CASE("machines of the field go through synth, sim and run") {
     if (!test::field_present()) return;
     const test::WorkFolder folder;
-    for (const char* file : {"nccl-topo/amd-vega20-two-hives.xml", "nccl-topo/azure-ndv4-pci-only.xml",
-                             "nccl-topo/gb10-spark-minimal.xml"})
+    for (const char* file :
+         {"nccl-topo/amd-vega20-two-hives.xml", "nccl-topo/azure-ndv4-pci-only.xml",
+          "nccl-topo/gb10-spark-minimal.xml", "smi/single-gpu.txt", "smi/pcie-6gpu-4plus2.txt",
+          "smi/a100-pcie-nvlink-pairs.txt", "smi/rocm-8gpu-two-hives.txt"})
         through_all(folder.path(), std::filesystem::absolute(test::field_folder()).string() + "/" + file,
                     "all_reduce");
 }

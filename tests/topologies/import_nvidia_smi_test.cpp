@@ -300,6 +300,10 @@ TEST_CASE("rows that are missing or cut off are taken from the columns") {
     CHECK(mentions(cut.warnings, "GPU2"));
     const Imported narrow = read_smi("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\nGPU1 PIX X\nGPU2 PIX PIX X\n");
     CHECK(narrow.topology.hash() == whole.topology.hash());
+    const Imported no_nic_rows = read_smi("GPU0 GPU1 NIC0 NIC1\nGPU0 X NV4 PIX SYS\nGPU1 NV4 X SYS PIX\n");
+    CHECK(above(no_nic_rows.topology, "nic1") == above(no_nic_rows.topology, "gpu1"));
+    CHECK(above(no_nic_rows.topology, "nic1") != above(no_nic_rows.topology, "nic0"));
+    CHECK(mentions(no_nic_rows.warnings, "NIC0, NIC1"));
     CHECK(smi_error("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\n").find("neither the row of GPU1 nor that of GPU2") !=
           std::string::npos);
 }
