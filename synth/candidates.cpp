@@ -37,7 +37,7 @@ namespace {
 
 using topologies::Topology;
 
-constexpr std::int64_t kMostTrees = 64;
+constexpr std::int64_t kMostTrees = 256;
 constexpr int kFewRanks = 32;                   // forest: up to so many it is packed in more than one way
 constexpr int kMostOfAll = 2048;                // ranks; above, `auto` does not make everything
 constexpr double kNoGain = 1.001;               // of the bound: nothing is left for joint to gain

@@ -212,7 +212,7 @@ private:
         keep_better(packed(graph.ranks(), edges()));
         return best;
     }
-    std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least, bool any_time) const {
+    std::optional<Forest> by_symmetry(bool turned, std::optional<double>& least, bool any_time) {
         if (rooted_ || policy_ != topologies::RoutePolicy::spread || collective_.ranks < 2)
             return std::nullopt;
         SymmetryOptions options;
@@ -227,6 +227,7 @@ private:
         options.tolerance = options_.most_per_root == 1 ? 1e3 : options_.tolerance;
         if (any_time) options.most_per_root = options_.most_per_root;
         options.any_time = any_time;
+        if (tree_ways_ != TreeWays::default_routes) options.ways = &numbers_;
         if (!least) least = phase_optimum(topology_, collective_, turned);
         return symmetric_forest(topology_, routes_, collective_.ranks, *least, options);
     }

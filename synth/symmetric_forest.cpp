@@ -1,5 +1,6 @@
 #include <baton/synth/symmetric_forest.hpp>
 
+#include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/synth/max_flow.hpp>
 #include <baton/synth/tree_schedules.hpp>
@@ -9,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
 
 namespace baton::synth {
 namespace {
@@ -102,10 +104,12 @@ public:
           most_depth_(most_depth),
           hosts_(topology.rank_hosts()) {}
 
-    // Whether the machine can be read so.
-    bool read(const std::vector<int>& radix, ShiftsChosen which) {
+    // Whether the machine can be read so; `detours`: with other ways than the default routes within hosts.
+    bool read(const std::vector<int>& radix, ShiftsChosen which, bool detours) {
         group_ = Shifts(radix);
         choose_shifts(which);
+        plain_ = shifts_.size();
+        if (detours && !add_detours()) return false;
         if (shifts_.empty() || !load() || !nest()) return false;
         list_tails();
         return set_levels();
@@ -127,6 +131,8 @@ public:
         return false;
     }
     Forest forest(std::int64_t k) const;
+    /// Numbers the ways that the trees take besides default routes.
+    void take_numbers(WayNumbers* numbers) { numbers_ = numbers; }
     // Edges of all trees of the last fit, at most.
     std::int64_t edges() const;
 
@@ -134,6 +140,17 @@ private:
     const Route& route(int x, int y) const { return turned_ ? routes_.between(y, x) : routes_.between(x, y); }
     bool too_deep(int depth) const { return most_depth_ > 0 && depth > most_depth_; }
     int tail_of(int y, std::size_t s) const { return tail_[at(y) * shifts_.size() + s]; }
+    // The route that a shift takes from x.
+    const Route& route_of(int x, std::size_t s) const {
+        return s < plain_ ? route(x, group_.add(x, shifts_[s])) : detour(x, group_.add(x, shifts_[s]))->route;
+    }
+    struct Detour {
+        std::string path;  // as `via` of a step says
+        Route route;
+    };
+    const Detour* detour(int x, int y) const;
+    std::optional<Detour> find_detour(int sender, int receiver) const;
+    bool add_detours();
     void choose_shifts(ShiftsChosen which);
     bool load();
     bool nest();
@@ -150,7 +167,10 @@ private:
     int most_depth_;
     std::vector<int> hosts_;
     Shifts group_{{1}};
-    std::vector<int> shifts_;
+    std::vector<int> shifts_;  // along default routes, then along detours
+    std::size_t plain_ = 0;    // number of the former
+    mutable std::map<std::pair<int, int>, std::optional<Detour>> detours_;  // by sender and receiver
+    WayNumbers* numbers_ = nullptr;
     std::vector<Row> rows_;
     std::vector<int> row_of_;        // innermost row per shift
     std::vector<int> tail_;          // [rank][shift]: where the shift comes from that ends at the rank
@@ -186,6 +206,64 @@ void SymmetricPacking::choose_shifts(ShiftsChosen which) {
     }
 }
 
+// The shortest way over nodes of the host that shares no link with the default route.
+std::optional<SymmetricPacking::Detour> SymmetricPacking::find_detour(int sender, int receiver) const {
+    constexpr int kMostHops = 6;
+    const Route& usual = routes_.between(sender, receiver);
+    const auto taken = [&](int link) {
+        return std::any_of(usual.links.begin(), usual.links.end(),
+                           [&](const topologies::LinkShare& use) { return use.link == link; });
+    };
+    const int start = topology_.rank_nodes[at(sender)], end = topology_.rank_nodes[at(receiver)];
+    const std::string& host = topology_.nodes[at(start)].host;
+    std::map<int, std::pair<int, int>> came = {{start, {-1, 0}}};  // node -> node before, hops
+    std::vector<int> queue = {start};
+    for (std::size_t q = 0; q < queue.size() && !came.contains(end); ++q) {
+        const int here = queue[q], hops = came[here].second;
+        if (hops == kMostHops) break;
+        for (const int link : topology_.out_links[at(here)]) {
+            const int next = topology_.links[at(link)].to;
+            const topologies::Node& node = topology_.nodes[at(next)];
+            if (came.contains(next) || taken(link)) continue;
+            if (next != end && (node.type == topologies::NodeType::gpu || node.host != host)) continue;
+            came[next] = {here, hops + 1};
+            queue.push_back(next);
+        }
+    }
+    if (!came.contains(end)) return std::nullopt;
+    Detour made;
+    for (int node = end; node != start; node = came[node].first)
+        made.path = topology_.nodes[at(node)].id + (made.path.empty() ? "" : "/" + made.path);
+    try {
+        made.route = routes_.via(sender, receiver, made.path);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) throw;
+        return std::nullopt;  // a node on the way does not forward so
+    }
+    return made;
+}
+
+const SymmetricPacking::Detour* SymmetricPacking::detour(int x, int y) const {
+    const std::pair<int, int> pair = turned_ ? std::pair(y, x) : std::pair(x, y);
+    const auto [place, fresh] = detours_.emplace(pair, std::nullopt);
+    if (fresh) place->second = find_detour(pair.first, pair.second);
+    return place->second ? &*place->second : nullptr;
+}
+
+// False where no shift has a way of its own from every rank.
+bool SymmetricPacking::add_detours() {
+    for (std::size_t s = 0; s < plain_; ++s) {
+        const int g = shifts_[s];
+        bool all = true;
+        for (int x = 0; x < ranks_ && all; ++x) {
+            const int y = group_.add(x, g);
+            all = hosts_[at(x)] == hosts_[at(y)] && detour(x, y) != nullptr;
+        }
+        if (all) shifts_.push_back(g);
+    }
+    return shifts_.size() > plain_;
+}
+
 // What each shift puts on each link and limit, summed over all ranks; equal resources become one row.
 bool SymmetricPacking::load() {
     const std::vector<std::vector<int>> limits_of = limits_of_links(topology_);
@@ -193,15 +271,16 @@ bool SymmetricPacking::load() {
     std::vector<std::vector<std::pair<int, double>>> loads(links + topology_.limits.size());
     std::vector<double> sum(loads.size(), 0);
     for (std::size_t s = 0; s < shifts_.size(); ++s) {
-        const Route& first = route(0, shifts_[s]);
+        const Route& first = route_of(0, s);
         std::vector<int> touched;
         const auto put = [&](int resource, double share) {
             if (sum[at(resource)] == 0) touched.push_back(resource);
             sum[at(resource)] += share;
         };
         for (int x = 0; x < ranks_; ++x) {
-            const Route& way = route(x, group_.add(x, shifts_[s]));
-            if (!way.reachable || way.hops != first.hops || way.latency != first.latency) return false;
+            const Route& way = route_of(x, s);
+            if (s < plain_ && (!way.reachable || way.hops != first.hops || way.latency != first.latency))
+                return false;
             for (const topologies::LinkShare& use : way.links) {
                 put(use.link, use.share);
                 for (const int limit : limits_of[at(use.link)]) put(limit, use.share);
@@ -334,11 +413,20 @@ bool SymmetricPacking::flow(std::int64_t k, double seconds) {
         got[at(choice.rank)] += amount;
     }
     served_ = 0;
+    std::vector<char> stays(at(ranks_), 0);
+    const std::vector<int> before = level_;
     for (int y = 1; y < ranks_; ++y) {
-        if (got[at(y)] == k)
+        if (got[at(y)] == k) {
             ++served_;
-        else
-            ++level_[at(y)];
+            continue;
+        }
+        if (stays[at(y)]) continue;
+        // Of two that have detours to each other one stays, so that it can pass on to the other.
+        ++level_[at(y)];
+        for (std::size_t s = plain_; s < shifts_.size(); ++s) {
+            const int x = tail_of(y, s);
+            if (before[at(x)] == before[at(y)] && level_[at(x)] == before[at(x)]) stays[at(x)] = 1;
+        }
     }
     return whole;
 }
@@ -358,6 +446,7 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
     struct Part {
         std::int64_t end;
         int parent;
+        bool detour;
     };
     std::vector<std::vector<Part>> parts(at(ranks_));
     std::vector<std::int64_t> uses(shifts_.size(), 0);
@@ -380,7 +469,7 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
                     best = s, tail = x;
             }
             uses[at(best)] += amount;
-            parts[at(y)].push_back({end += amount, tail});
+            parts[at(y)].push_back({end += amount, tail, at(best) >= plain_});
             boundaries.insert(end);
         }
     }
@@ -395,9 +484,10 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
             const auto part = std::find_if(parts[at(y)].begin(), parts[at(y)].end(),
                                            [&](const Part& p) { return p.end >= end; });
             tree.edges.push_back({part->parent, y});
+            if (shifts_.size() > plain_) tree.ways.push_back(part->detour ? 0 : -1);
         }
         // Neighboring shares with the same tree are one.
-        if (!trees.empty() && trees.back().edges == tree.edges)
+        if (!trees.empty() && trees.back().edges == tree.edges && trees.back().ways == tree.ways)
             trees.back().multiplicity += tree.multiplicity;
         else
             trees.push_back(std::move(tree));
@@ -405,10 +495,17 @@ Forest SymmetricPacking::forest(std::int64_t k) const {
     }
     for (int root = 0; root < ranks_; ++root) {
         for (const PackedTree& tree : trees) {
-            PackedTree shifted{root, tree.multiplicity, {}};
+            PackedTree shifted{root, tree.multiplicity, {}, tree.ways};
             shifted.edges.reserve(tree.edges.size());
             for (const auto& [x, y] : tree.edges)
                 shifted.edges.push_back({group_.add(x, root), group_.add(y, root)});
+            for (std::size_t e = 0; e < shifted.ways.size(); ++e) {
+                if (shifted.ways[e] < 0) continue;
+                auto [sender, receiver] = shifted.edges[e];
+                const std::string& path = detour(sender, receiver)->path;
+                if (turned_) std::swap(sender, receiver);
+                shifted.ways[e] = numbers_->number(sender, receiver, path);
+            }
             forest.trees.push_back(std::move(shifted));
         }
     }
@@ -477,23 +574,28 @@ std::optional<Forest> symmetric_forest(const Topology& topology, const Routes& r
                                        double optimum, const SymmetryOptions& options) {
     if (ranks < 2 || optimum <= 0) return std::nullopt;
     SymmetricPacking packing(topology, routes, ranks, options.turned, options.most_depth);
+    packing.take_numbers(options.ways);
+    const bool any_time = options.any_time || options.exact_count || options.tolerance >= 1;
     // One shift per other host, or all: the faster forest; of two that are about as fast the shallower.
     std::optional<Forest> best;
-    for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
-        for (const ShiftsChosen which : {ShiftsChosen::thin, ShiftsChosen::nearest, ShiftsChosen::all}) {
-            // Ways to all ranks of other hosts only where the depth asks for them.
-            if (which == ShiftsChosen::all && (options.most_depth == 0 || best)) continue;
-            if (!packing.read(radix, which)) continue;
-            std::optional<Forest> forest = options.any_time ? best_of_some(packing, optimum, options)
-                                                            : least_time(packing, optimum, options);
-            if (!forest) continue;
-            const bool alike = best && forest->seconds_per_byte < best->seconds_per_byte * kAlike &&
-                               best->seconds_per_byte < forest->seconds_per_byte * kAlike;
-            if (!best || (alike ? depth_of(*forest) < depth_of(*best)
-                                : forest->seconds_per_byte < best->seconds_per_byte))
-                best = std::move(forest);
+    for (const bool detours : {false, true}) {
+        if (detours && (any_time || options.ways == nullptr)) break;
+        for (const std::vector<int>& radix : readings(ranks, topology.rank_hosts())) {
+            for (const ShiftsChosen which : {ShiftsChosen::thin, ShiftsChosen::nearest, ShiftsChosen::all}) {
+                // Ways to all ranks of other hosts only where the depth asks for them.
+                if (which == ShiftsChosen::all && (options.most_depth == 0 || best)) continue;
+                if (!packing.read(radix, which, detours)) continue;
+                std::optional<Forest> forest = options.any_time ? best_of_some(packing, optimum, options)
+                                                                : least_time(packing, optimum, options);
+                if (!forest) continue;
+                const bool alike = best && forest->seconds_per_byte < best->seconds_per_byte * kAlike &&
+                                   best->seconds_per_byte < forest->seconds_per_byte * kAlike;
+                if (!best || (alike ? depth_of(*forest) < depth_of(*best)
+                                    : forest->seconds_per_byte < best->seconds_per_byte))
+                    best = std::move(forest);
+            }
+            if (best) return best;
         }
-        if (best) return best;
     }
     return std::nullopt;
 }

@@ -48,19 +48,38 @@ public:
     }
 
     // After a refusal: the least U at which the set of ranks that fell short lets k trees of each of its
-    // roots out.
-    double least_for_cut(std::int64_t k, double u) const {
-        std::vector<double> rates;
+    // roots out. The set is kept for other k.
+    double least_for_cut(std::int64_t k, double u) {
+        Cut cut;
         for (const RankEdge& edge : edges_) {
-            if (edge.rate > 0 && inside_[at(edge.from)] && !inside_[at(edge.to)]) rates.push_back(edge.rate);
+            if (edge.rate > 0 && inside_[at(edge.from)] && !inside_[at(edge.to)])
+                cut.rates.push_back(edge.rate);
         }
-        const std::int64_t held =
-            std::count_if(roots_.begin(), roots_.end(), [&](int root) { return inside_[at(root)]; });
-        if (rates.empty() || held == 0) return INFINITY;
-        return least_scale(rates, k * held, u);
+        cut.held = std::count_if(roots_.begin(), roots_.end(), [&](int root) { return inside_[at(root)]; });
+        const double least = least_within(cut, k, u);
+        if (cuts_.size() < kMostCuts) cuts_.push_back(std::move(cut));
+        return least;
+    }
+
+    // The least U, from `u` on, that all sets which fell short so far allow; a flow for every rank is not
+    // needed to see that k is no better than another.
+    double least_for_cuts(std::int64_t k, double u) const {
+        for (const Cut& cut : cuts_) u = least_within(cut, k, u);
+        return u;
     }
 
 private:
+    struct Cut {
+        std::vector<double> rates;
+        std::int64_t held = 0;  // roots inside
+    };
+    static constexpr std::size_t kMostCuts = 256;
+
+    static double least_within(const Cut& cut, std::int64_t k, double u) {
+        if (cut.rates.empty() || cut.held == 0) return INFINITY;
+        return least_scale(cut.rates, k * cut.held, u);
+    }
+
     int ranks_, source_;
     const std::vector<RankEdge>& edges_;
     const std::vector<int>& roots_;
@@ -68,7 +87,11 @@ private:
     MaxFlow<std::int64_t> flow_;
     Work& work_;
     int suspect_ = 0;
+    std::vector<Cut> cuts_;
 };
+
+constexpr std::int64_t kManyTrees = 64;  // above, a number is taken that is only near
+constexpr double kNear = 0.004;
 
 }  // namespace
 
@@ -114,14 +137,15 @@ TreeCount least_trees(const TreeGraph& graph, double optimum, const ForestOption
         // U in seconds. From what all cuts demand without rounding it rises to what the cuts that fall short
         // demand with it, so it ends at the least.
         const double kd = static_cast<double>(k);
-        double u = optimum * kd * (1 - 4e-6);
+        double u = fits.least_for_cuts(k, optimum * kd * (1 - 4e-6));
         while (u < best_time * kd && !fits(tree_capacities(graph.edges, u), k))
             u = std::max(fits.least_for_cut(k, u), u * (1 + 1e-12));
         if (u / kd < best_time) {
             best_time = u / kd;
             best = {k, u};
         }
-        if (best_time <= optimum * (1 + options.tolerance)) break;
+        const double enough = k < kManyTrees ? options.tolerance : std::max(options.tolerance, kNear);
+        if (best_time <= optimum * (1 + enough)) break;
     }
     return best;
 }

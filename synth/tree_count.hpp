@@ -32,8 +32,9 @@ struct TreeCount {
 };
 
 /// The least number of trees per root whose time is within the tolerance of `optimum` (seconds per byte of
-/// each root, what cuts without rounding allow), else the best number up to the limit; or the number asked
-/// for. For each number the least U is found exactly, by raising it to what violated cuts demand.
+/// each root, what cuts without rounding allow), from 64 trees on the least within 0.4%, else the best number
+/// up to the limit; or the number asked for. For each number the least U is found exactly, by raising it to
+/// what violated cuts demand.
 TreeCount least_trees(const TreeGraph& graph, double optimum, const ForestOptions& options, Work& work);
 
 /// Whole trees that a rate carries at U; what is a billionth short of a whole tree counts.
