@@ -298,6 +298,8 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (runs.out) laned.push_back({&out_forest, false});
     const LaneRoutes lanes =
         assign_lanes(topology, topologies::Routes(topology, policy, seed), laned, phases.ways());
+    // Trees that channels cut are more.
+    require_few_steps(runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr, limits.most_steps);
     made.algorithm =
         tree_schedule(collective, runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr);
     pin_lanes(made.algorithm, lanes, topology);
