@@ -252,6 +252,20 @@ TEST_CASE("ports of one card share its slot, in one element or as functions") {
     CHECK(two.topology.nodes[at(two.topology.node_index("nic0"))].attributes.at("name") == "m1");
 }
 
+TEST_CASE("files that are written loosely: a net in its pci, several GPUs in one, devices without a class") {
+    const Imported net =
+        read_nccl(in_cpu(gpu(0, "0:1:0.0") + "<pci busid=\"0:5:0.0\" class=\"0x020000\" link_speed=\"100000 "
+                                             "MT/s\"><net name=\"efa_0\" speed=\"100000\"/></pci>"));
+    CHECK(net.topology.nodes[at(net.topology.node_index("nic0"))].attributes.at("port_rate") == "100Gb/s");
+    CHECK(says(net.assumptions, "link_speed=\"100000 MT/s\""));
+    const Imported two =
+        read_nccl(in_cpu("<pci busid=\"0:1:0.0\" class=\"0x060000\" link_speed=\"16 GT/s\"><gpu dev=\"0\" "
+                         "sm=\"89\" rank=\"0\"/><gpu dev=\"1\" sm=\"89\" rank=\"1\"/></pci>"));
+    CHECK(two.topology.link_index("gpu1>pcie0") >= 0);
+    CHECK(error_of(in_cpu("<pci busid=\"0:1:0.0\"/><pci busid=\"0:2:0.0\"/>"))
+              .find("of its 2 PCI devices none is known to be a GPU") != std::string::npos);
+}
+
 TEST_CASE("a port without a rate has 10 Gb/s, and one on a CPU no slot") {
     const Imported got =
         read_nccl(in_cpu(gpu(0, "0:1:0.0") + "<nic><net name=\"eth0\" speed=\"-1\"/></nic>"));

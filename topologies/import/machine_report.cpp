@@ -325,6 +325,10 @@ void report_machine(const MachineTree& tree, const std::map<int, std::string>& a
     warn_of_unlike_gpus(topology, result);
     warn_of_slow_slots(tree, arch, result);
     report_sources(topology, result);
+    result.assumptions.push_back(
+        "launch time and rate of local reductions are not in such files: none, unless \"machine\" is added "
+        "to what is "
+        "written (docs/topology.md)");
 }
 
 }  // namespace baton::topologies

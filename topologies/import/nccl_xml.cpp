@@ -51,6 +51,7 @@ public:
                 note_element(child, root);
         }
         if (tree_.host_names.empty()) throw root.error("there is no <cpu> in it");
+        require_gpus(root);
         settle_gpu_numbers();
         resolve_links();
         apply_nvlink_status(tree_, options_, result_);
@@ -69,6 +70,20 @@ private:
                            : name == "topology" ? "this looks like a topology of hwloc"
                                                 : "the outermost element is not <system>";
         throw root.error(what, "the machine is in the file that NCCL_TOPO_DUMP_FILE names, in a <system>");
+    }
+
+    void require_gpus(const XmlReader& root) const {
+        for (const MachinePart& part : tree_.parts) {
+            if (part.type == NodeType::gpu) return;
+        }
+        int devices = 0;
+        for (const auto& [what, count] : left_out_) devices += count;
+        throw root.error(
+            devices == 0 ? "there is no GPU in it"
+                         : fmt::format("of its {} none is known to be a GPU: there is no <gpu>, and no class",
+                                       counted(at(devices), "PCI device")),
+            "NCCL completes such a file with what it finds; dump that with NCCL_TOPO_DUMP_FILE and import "
+            "the dump");
     }
 
     // How the file describes devices decides what a bare <pci> of their class means.
@@ -147,7 +162,7 @@ private:
             const std::string name = child.name();
             if (name != "pci" && name != "nic") {
                 // The GPU or NIC of a device that has bridges below it is read with the device.
-                if (element.name() != "pci" || name != "gpu") note_element(child, element);
+                if (element.name() != "pci" || (name != "gpu" && name != "net")) note_element(child, element);
                 continue;
             }
             if (name == "nic" && element.name() == "pci") continue;
@@ -170,7 +185,8 @@ private:
     }
 
     static std::vector<XmlReader> nets_of(const XmlReader& pci) {
-        std::vector<XmlReader> nets;
+        // Written by hand, a <net> may stand in the <pci> itself.
+        std::vector<XmlReader> nets = pci.children("net");
         for (const XmlReader& nic : pci.children("nic")) {
             for (const XmlReader& net : nic.children("net")) nets.push_back(net);
         }
@@ -294,19 +310,18 @@ private:
         for (const XmlReader& nic : pci.children("nic")) {
             note_attributes(nic);
             for (const XmlReader& child : nic.children()) {
-                if (child.name() != "net") {
-                    note_element(child, nic);
-                    continue;
-                }
-                MachinePart part = net_part(child, parent, host);
-                part.up = up;
-                part.bus = normal_bus_id(pci.find("busid").value_or(""));
-                const Rate rate = parse_rate(part.attributes["port_rate"]);
-                if (rate > up.bandwidth)
-                    ++ports_above_slot_[fmt::format("{} behind {}", part.attributes["port_rate"],
-                                                    to_string(up.bandwidth))];
-                add(std::move(part));
+                if (child.name() != "net") note_element(child, nic);
             }
+        }
+        for (const XmlReader& net : nets_of(pci)) {
+            MachinePart part = net_part(net, parent, host);
+            part.up = up;
+            part.bus = normal_bus_id(pci.find("busid").value_or(""));
+            const Rate rate = parse_rate(part.attributes["port_rate"]);
+            if (rate > up.bandwidth)
+                ++ports_above_slot_[fmt::format("{} behind {}", part.attributes["port_rate"],
+                                                to_string(up.bandwidth))];
+            add(std::move(part));
         }
     }
 
