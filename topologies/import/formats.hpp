@@ -38,6 +38,22 @@ inline constexpr Importer kNs3Importer = {
     "ns3", "topology text of ns-3's RoCE simulators: nodes, switches and two-way links", recognizes_ns3,
     read_ns3};
 
+bool recognizes_htsim(std::string_view text);
+Imported read_htsim(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kHtsimImporter = {
+    "htsim", "fat trees of htsim (.topo): nodes, tiers, radixes and bundles", recognizes_htsim, read_htsim};
+
+bool recognizes_taccl(std::string_view text);
+Imported read_taccl(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kTacclImporter = {"taccl", "topology JSON of TACCL: one node and its profile",
+                                            recognizes_taccl, read_taccl};
+
+bool recognizes_ibnetdiscover(std::string_view text);
+Imported read_ibnetdiscover(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kIbnetdiscoverImporter = {
+    "ibnetdiscover", "output of ibnetdiscover: switches and channel adapters of an InfiniBand fabric",
+    recognizes_ibnetdiscover, read_ibnetdiscover};
+
 bool recognizes_hwloc(std::string_view text);
 Imported read_hwloc(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kHwlocImporter = {"hwloc", "lstopo's XML of a host (lstopo --of xml)",

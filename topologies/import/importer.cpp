@@ -10,8 +10,9 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter, kHwlocImporter,   kAstraSimImporter,  kSimaiImporter,
-    kNs3Importer,     kRocmSmiImporter, kNvidiaSmiImporter, kEdgeListImporter,
+    kNcclXmlImporter, kHwlocImporter,     kAstraSimImporter, kSimaiImporter,
+    kNs3Importer,     kHtsimImporter,     kTacclImporter,    kIbnetdiscoverImporter,
+    kRocmSmiImporter, kNvidiaSmiImporter, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {
