@@ -119,6 +119,21 @@ TEST_CASE("one hop over XGMI is no link where the weight or the bandwidth says o
     CHECK(told(neither.warnings, "without the matrix of weights"));
 }
 
+TEST_CASE("GPUs over PCIe are placed by NUMA nodes, or on one CPU, where nothing else is told") {
+    const std::string types = link_types(3, by_island(2, "XGMI", "PCIE"));
+    const Imported bare = read_rocm(types);
+    CHECK(cpu_above(bare.topology, 0) == "cpu0");
+    CHECK(cpu_above(bare.topology, 2) == "cpu0");
+    CHECK(told(bare.assumptions, "all on one"));
+    CHECK(problems(bare.topology).empty());
+    const Imported numa = read_rocm(types +
+                                    "===== Numa Nodes =====\nGPU[0] : (Topology) Numa Node: 0\n"
+                                    "GPU[1] : (Topology) Numa Node: 0\nGPU[2] : (Topology) Numa Node: 1\n");
+    CHECK(cpu_above(numa.topology, 1) == "cpu0");
+    CHECK(cpu_above(numa.topology, 2) == "cpu1");
+    CHECK_FALSE(told(numa.assumptions, "all on one"));
+}
+
 TEST_CASE("rates of XGMI follow the architecture") {
     const auto raw = [](const Imported& got) {
         return got.topology.links[at(got.topology.link_index("gpu0>gpu1"))].bandwidth.bytes_per_second;

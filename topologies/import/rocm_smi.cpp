@@ -353,7 +353,9 @@ private:
             return *hops >= kAcrossSockets ? Closeness::system : Closeness::numa_node;
         if (const auto weight = number(RocmSection::weight, i, j))
             return *weight > kSocketWeight ? Closeness::system : Closeness::numa_node;
-        return Closeness::unknown;
+        const auto one = numa_.find(gpus_[i]), other = numa_.find(gpus_[j]);
+        const bool apart = one != numa_.end() && other != numa_.end() && one->second != other->second;
+        return apart ? Closeness::system : Closeness::numa_node;
     }
 
     UnitLink slot() const {
@@ -393,6 +395,11 @@ private:
             result_.warnings.push_back(
                 "without the matrix of weights every XGMI pair is taken as joined directly, also those that "
                 "reach each other through a third GPU");
+        const bool placed = tables_.count(RocmSection::hops) + tables_.count(RocmSection::weight) > 0 ||
+                            numa_.size() >= size();
+        if (!placed && size() > 1)
+            result_.assumptions.push_back(
+                "neither hops nor weights nor NUMA nodes tell which GPUs share a CPU: all on one");
         if (indirect_ > 0)
             result_.warnings.push_back(
                 fmt::format("{} of GPUs reach each other over XGMI through a third GPU only: no link",
