@@ -129,6 +129,7 @@ LatencyBound latency_bound(const Topology& topology, const ir::Collective& colle
             const int rank = collective.rank_at(g, p), node = topology.rank_nodes[at(rank)];
             search.run(node, others.backward);
             std::vector<int> lost;
+            int farthest = -1;
             for (const int other : others.ranks) {
                 const int other_node = topology.rank_nodes[at(other)];
                 if (!search.known(other_node))
@@ -137,10 +138,11 @@ LatencyBound latency_bound(const Topology& topology, const ir::Collective& colle
                     bound.time = {search.distance(other_node)};
                     bound.source = others.backward ? other : rank;
                     bound.destination = others.backward ? rank : other;
-                    bound.links = search.way(node, other_node, others.backward);
+                    farthest = other_node;
                 }
             }
             if (!lost.empty()) throw unreachable(topology, rank, lost, others.backward);
+            if (farthest >= 0) bound.links = search.way(node, farthest, others.backward);
         }
     }
     return bound;
