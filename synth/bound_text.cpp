@@ -105,7 +105,9 @@ std::string latency_in_words(const Topology& topology, const Bound& bound) {
     std::string text =
         fmt::format("{} from {} to {}: {}", to_string(latency.time), rank_name(topology, latency.source),
                     rank_name(topology, latency.destination), way);
-    if (latency.sampled) text += fmt::format(" (the farthest of {} searched sources)", kMaxLatencySources);
+    if (latency.sampled > 0)
+        text += latency.sampled == 1 ? std::string(" (one source was searched)")
+                                     : fmt::format(" (the farthest of {} searched sources)", latency.sampled);
     return text;
 }
 
@@ -170,7 +172,7 @@ std::string to_json(const Topology& topology, const Bound& bound) {
         latency["to"] = bound.latency.destination;
         latency["way"] = link_ids(bound.latency.links);
     }
-    latency["sampled"] = bound.latency.sampled;
+    latency["sampled"] = bound.latency.sampled > 0;
 
     const BandwidthWitness& w = bound.bandwidth.witness;
     static constexpr const char* kKinds[] = {"nothing", "cut", "partition", "distance", "lengths"};

@@ -117,34 +117,40 @@ LatencyBound latency_bound(const Topology& topology, const ir::Collective& colle
     const std::vector<char> member = member_nodes(topology, collective);
     Search search(topology, member);
     LatencyBound bound;
-    const int stride = source_stride(topology, collective);
+    int searched = 0;
+    const auto look = [&](int rank, const Partners& others) {
+        const int node = topology.rank_nodes[at(rank)];
+        search.run(node, others.backward);
+        std::vector<int> lost;
+        int farthest = -1;
+        for (const int other : others.ranks) {
+            const int other_node = topology.rank_nodes[at(other)];
+            if (!search.known(other_node))
+                lost.push_back(other);
+            else if (bound.source < 0 || search.distance(other_node) > bound.time.picoseconds) {
+                bound.time = {search.distance(other_node)};
+                bound.source = others.backward ? other : rank;
+                bound.destination = others.backward ? rank : other;
+                farthest = other_node;
+            }
+        }
+        if (!lost.empty()) throw unreachable(topology, rank, lost, others.backward);
+        if (farthest >= 0) bound.links = search.way(node, farthest, others.backward);
+    };
+    const int stride = ir::has_root(collective.kind) ? 1 : source_stride(topology, collective);
     for (int g = 0; g < collective.group_count(); ++g) {
-        for (int p = 0; p < collective.group_size(g); ++p) {
-            if (p % stride != 0 && !ir::has_root(collective.kind)) {
-                bound.sampled = true;
-                continue;
-            }
-            const Partners others = partners(collective, g, p);
+        for (int p = 0; p < collective.group_size(g); p += stride) {
+            Partners others = partners(collective, g, p);
             if (others.ranks.empty()) continue;
-            const int rank = collective.rank_at(g, p), node = topology.rank_nodes[at(rank)];
-            search.run(node, others.backward);
-            std::vector<int> lost;
-            int farthest = -1;
-            for (const int other : others.ranks) {
-                const int other_node = topology.rank_nodes[at(other)];
-                if (!search.known(other_node))
-                    lost.push_back(other);
-                else if (bound.source < 0 || search.distance(other_node) > bound.time.picoseconds) {
-                    bound.time = {search.distance(other_node)};
-                    bound.source = others.backward ? other : rank;
-                    bound.destination = others.backward ? rank : other;
-                    farthest = other_node;
-                }
-            }
-            if (!lost.empty()) throw unreachable(topology, rank, lost, others.backward);
-            if (farthest >= 0) bound.links = search.way(node, farthest, others.backward);
+            look(collective.rank_at(g, p), others);
+            ++searched;
+            if (p > 0 || stride == 1) continue;
+            // Whom the first member reaches, and who reaches it, can all reach each other.
+            others.backward = true;
+            look(collective.rank_at(g, p), others);
         }
     }
+    if (stride > 1) bound.sampled = searched;
     return bound;
 }
 

@@ -15,15 +15,15 @@ struct LatencyBound {
     Time time{};
     int source = -1, destination = -1;  ///< ranks; -1 when nothing has to travel
     std::vector<int> links;             ///< the way, in order
-    /// True when only some sources were looked at (see `kMaxLatencySources`); the bound is valid all the
-    /// same.
-    bool sampled = false;
+    /// How many sources were looked at when that was not all (see `kMaxLatencySources`), else 0; the bound
+    /// is valid all the same.
+    int sampled = 0;
 };
 
 /// Sources that are searched for kinds where every rank informs every other, spread evenly over the ranks;
 /// fewer on topologies where sources times links would exceed `kMaxLatencyWork`.
 inline constexpr int kMaxLatencySources = 1024;
-inline constexpr std::int64_t kMaxLatencyWork = 400'000'000;
+inline constexpr std::int64_t kMaxLatencyWork = 100'000'000;
 
 /// Links and forwarding nodes cost their latency; a member of the communicator that relays in software costs
 /// nothing. Throws an input error naming ranks that cannot reach each other, even with other members as
