@@ -60,6 +60,21 @@ std::string read_file(const std::string& path, std::int64_t limit) {
     }
 }
 
+void check_writable(const std::string& path) {
+    namespace fs = std::filesystem;
+    std::error_code code;
+    const fs::path target(path);
+    if (target.empty()) throw input_error("the path is empty", path);
+    if (!target.has_filename() || fs::is_directory(target, code))
+        throw input_error("is a folder, not a file", path);
+    if (fs::exists(target, code) && !fs::is_regular_file(target, code)) return;
+    fs::path folder = fs::absolute(target, code).parent_path();
+    while (!fs::exists(folder, code) && folder.has_relative_path()) folder = folder.parent_path();
+    if (!fs::is_directory(folder, code))
+        throw input_error("cannot write: " + folder.string() + " is no folder", path);
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) throw cannot("write", path, errno);
+}
+
 void write_file(const std::string& path, std::string_view content) {
     namespace fs = std::filesystem;
     const fs::path target(path);

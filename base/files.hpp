@@ -14,6 +14,10 @@ inline constexpr std::int64_t kMaxInputFileBytes = std::int64_t{1} << 30;
 /// a folder, unreadable, or larger than `limit` bytes.
 std::string read_file(const std::string& path, std::int64_t limit = kMaxInputFileBytes);
 
+/// Throws the input error that `write_file` would throw for a path that is a folder or cannot be made: to say
+/// so before long work. Writes nothing; a disk that is full is only seen later.
+void check_writable(const std::string& path);
+
 /// Writes to a temporary name in the same folder, syncs and renames over `path`, so that a reader sees the
 /// old file or the new one. Creates missing parent folders. Throws an input error when it cannot.
 void write_file(const std::string& path, std::string_view content);

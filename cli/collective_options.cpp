@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <charconv>
+#include <set>
 
 namespace baton::cli {
 namespace {
@@ -36,7 +37,11 @@ std::vector<int> parse_group(const std::string& text, int ranks) {
         if (last < first) throw bad("a range runs upward");
         for (int rank = first; rank <= last; ++rank) group.push_back(rank);
         if (static_cast<int>(group.size()) > ranks) throw bad("a rank stands there twice");
-        if (at == end) return group;
+        if (at == end) {
+            if (std::set<int>(group.begin(), group.end()).size() < group.size())
+                throw bad("a rank stands there twice");
+            return group;
+        }
         if (*at++ != ',') throw bad("not a list of ranks");
     }
 }

@@ -23,6 +23,17 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return 2;
 }
 
+// CLI11 takes an empty value for 0 or for no value at all, both of which would be a silent default.
+void refuse_empty_values(const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+        if (!option->nonpositional()) continue;
+        for (const std::string& value : option->results()) {
+            if (value.empty()) throw baton::input_error("the value is empty", option->get_name());
+        }
+    }
+    for (const CLI::App* sub : app.get_subcommands()) refuse_empty_values(*sub);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -48,6 +59,7 @@ int main(int argc, char** argv) {
         return usage_error(app, error);
     }
     try {
+        refuse_empty_values(app);
         for (std::size_t i = 0; i < commands.size(); ++i) {
             if (!app.got_subcommand(commands[i]->name())) continue;
             const int code = commands[i]->run();

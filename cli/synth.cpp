@@ -67,7 +67,7 @@ public:
         machine_options_.declare(app);
         options_.declare(app);
         app.add_option("--algorithm", algorithm_, "auto (default), or one of: " + names());
-        app.add_option("--size", size_, "look at one size only, instead of --sizes");
+        app.add_option("--size", size_, "look at one size only, instead of --sizes")->excludes("--sizes");
         app.add_option("--tiles", tiles_, "parts that every chunk is cut into; 0 (default): chosen per size");
         app.add_option("--policy", policy_, "routing: spread (default), static or ecmp:SEED");
         app.add_option("--trees", trees_, "forest: exactly so many trees per root; 0 (default): chosen");
@@ -114,7 +114,7 @@ private:
     CollectiveOptions options_;
     int tiles_ = 0, max_depth_ = 0;
     std::int64_t trees_ = 0;
-    std::uint64_t seed_ = 0;
+    std::int64_t seed_ = 0;
     CLI::Option* time_limit_given_ = nullptr;
     double time_limit_ = 0;
     int threads_ = 0;
@@ -136,7 +136,9 @@ synth::Synthesis SynthCommand::synthesize() {
     if (max_depth_ < 0) throw input_error("the depth must not be negative", "--max-depth");
     options.trees = trees_;
     options.most_depth = max_depth_;
-    options.greedy_seed = seed_;
+    // CLI11 takes the largest number for all that are above it.
+    if (seed_ < 0 || seed_ == INT64_MAX) throw input_error("the seed must be 0 to 2^63 - 2", "--seed");
+    options.greedy_seed = static_cast<std::uint64_t>(seed_);
     const topologies::NamedPolicy policy = topologies::parse_policy(policy_);
     options.policy = policy.policy;
     options.seed = policy.seed;
@@ -351,6 +353,11 @@ std::string SynthCommand::next(const synth::Synthesis& result) const {
 
 int SynthCommand::run() {
     const Interrupt interrupt;
+    // Known before the work, not after it.
+    if (!output_.empty()) check_writable(output_);
+    if (!plans_.empty()) check_writable(plans_);
+    if (!output_.empty() && output_ == plans_)
+        throw input_error("-o and --plans name the same file", output_, "give two names");
     machine_ = machine_options_.load();
     const synth::Synthesis result = synthesize();
     interrupted_ = Interrupt::happened();

@@ -391,6 +391,13 @@ Synthesis synthesize(const Topology& topology, const ir::Collective& collective,
     if (options.tiles < 0 || options.tiles > 65536)
         throw input_error(fmt::format("{} tiles are out of range", options.tiles), "--tiles",
                           "use 0 to 65536");
+    collective.check();
+    std::int64_t members = 0;
+    for (int g = 0; g < collective.group_count(); ++g) members += collective.group_size(g);
+    if (members > kMostMembers)
+        throw input_error(
+            fmt::format("schedules are made for up to {} ranks, not for {}", kMostMembers, members),
+            topology.name, "take fewer hosts or a --group; the bound is there for more");
     const StopScope scope(options.stop);
     Synthesis result;
     bool made = false;

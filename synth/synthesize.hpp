@@ -51,6 +51,9 @@ struct Choice {
     const Timing& best() const { return timings.front(); }
 };
 
+/// Ranks of all groups together that schedules are made for: routes and rings of more take too long to find.
+inline constexpr std::int64_t kMostMembers = 65536;
+
 struct SynthesisOptions {
     std::string algorithm = "auto";  ///< or the name of one synthesizer, see `synthesizers`
     std::vector<Bytes> sizes;        ///< ascending, not empty
@@ -104,8 +107,9 @@ std::vector<SynthesizerInfo> synthesizers();
 /// All limits count work, so that the same input gives the same result on any machine and with any number of
 /// threads, unless `stop` ends it early.
 ///
-/// Throws an input error: for ranks that cannot reach each other, for an unknown name, and, with all reasons,
-/// when no candidate serves the case; a check error when `stop` ended the work before anything was simulated.
+/// Throws an input error: for more than `kMostMembers` ranks, for ranks that cannot reach each other, for an
+/// unknown name, and, with all reasons, when no candidate serves the case; a check error when `stop` ended
+/// the work before anything was simulated.
 Synthesis synthesize(const topologies::Topology& topology, const ir::Collective& collective,
                      const SynthesisOptions& options);
 
