@@ -349,7 +349,12 @@ private:
             search.most_chunks = 2;
             search.more_steps = 0;
         }
-        for (ExactPoint& point : exact_frontier(topology_, collective_, search).points) {
+        ExactFrontier frontier = exact_frontier(topology_, collective_, search);
+        // What was ruled out, and what was not decided.
+        for (const std::string& note : frontier.notes) {
+            if (!among_others()) list_.refusals.push_back({"exact", note});
+        }
+        for (ExactPoint& point : frontier.points) {
             add("exact",
                 fmt::format("{}, {}, {} rounds{}", counted(point.chunks, "chunk"),
                             counted(point.steps, "step"), point.rounds, point.optimal ? ", optimal" : ""),

@@ -175,6 +175,9 @@ private:
             frontier_.notes.push_back(fmt::format("{} steps: not decided within the budget", steps));
             return;
         }
+        frontier_.notes.push_back(
+            fmt::format("{} steps: no number of chunks takes less than {}/{} rounds a chunk", steps,
+                        bound->num(), bound->den()));
         std::optional<Rational> best;
         if (!frontier_.points.empty())
             best = Rational(frontier_.points.back().rounds, frontier_.points.back().chunks);

@@ -4,6 +4,8 @@
 #include <baton/base/index.hpp>
 #include <baton/synth/linear_program.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -344,7 +346,10 @@ private:
     void solve() {
         const LinearSolution solution = lp_.solve(std::max<std::int64_t>(1, kMostProgramWork - lp_.work()));
         if (solution.status == LinearSolution::Status::stopped)
-            throw input_error("the linear program over trees takes more work than is allowed");
+            throw input_error(
+                fmt::format("the linear program over trees takes more work than its limit of {} "
+                            "(pivots times rows and columns); see forest and compose",
+                            kMostProgramWork));
         if (solution.status != LinearSolution::Status::optimal) return;
         values_ = solution.values;
         duals_ = solution.duals;
