@@ -91,6 +91,23 @@ TEST_CASE("symmetric machines: trees at the optimum and as shallow as the machin
     }
 }
 
+TEST_CASE("boxes whose cut counts ways over their CPUs get shallow trees that take them") {
+    for (const auto kind : {ir::CollectiveKind::all_gather, ir::CollectiveKind::reduce_scatter}) {
+        for (const char* spec : {"mi300x:hosts=8", "dgx_h100:hosts=1"}) {
+            CAPTURE(spec);
+            const Topology topology = topologies::load(spec);
+            const synth::ForestAlgorithm made =
+                synth::forest(topology, gathering(topology.rank_count(), kind), {64});
+            CHECK(made.loss < 0.001);
+            CHECK(made.depth <= 2);
+            CHECK_FALSE(made.algorithm.vias.empty());
+            ir::VerifyOptions options;
+            options.memory_budget = std::int64_t{512} << 20;
+            CHECK(ir::verify(made.algorithm, options).assurance != ir::Assurance::not_proven);
+        }
+    }
+}
+
 TEST_CASE("machines without the symmetry have no symmetric forest") {
     for (const char* spec : {"mesh:4x4", "paper/dgx1-25"}) {
         const Topology topology = topologies::load(spec);
