@@ -296,8 +296,10 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     std::vector<TreePhase> laned;
     if (runs.in) laned.push_back({&in_forest, true});
     if (runs.out) laned.push_back({&out_forest, false});
+    LaneLimits lane_limits;  // trees that are cut at the ends of channels keep the limit too
+    lane_limits.most_steps = std::min(lane_limits.most_steps, limits.most_steps / std::ssize(laned));
     const LaneRoutes lanes =
-        assign_lanes(topology, topologies::Routes(topology, policy, seed), laned, phases.ways());
+        assign_lanes(topology, topologies::Routes(topology, policy, seed), laned, phases.ways(), lane_limits);
     // Trees that channels cut are more.
     require_few_steps(runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr, limits.most_steps);
     made.algorithm =
