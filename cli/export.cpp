@@ -1,17 +1,22 @@
-// baton export: schedules in the formats of other executors.
+// baton export: schedules and machines in the formats of other tools.
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
+#include <baton/base/json_reader.hpp>
 #include <baton/base/quantities.hpp>
 #include <baton/cli/command.hpp>
 #include <baton/cli/lowering_options.hpp>
 #include <baton/cli/options.hpp>
+#include <baton/codegen/interchange/dot.hpp>
+#include <baton/codegen/interchange/goal.hpp>
 #include <baton/codegen/interchange/msccl.hpp>
 #include <baton/ir/verify.hpp>
+#include <baton/topologies/load.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace baton::cli {
@@ -22,17 +27,23 @@ using Json = nlohmann::ordered_json;
 class ExportCommand final : public Command {
 public:
     std::string name() const override { return "export"; }
-    std::string summary() const override { return "writes a schedule for another executor"; }
+    std::string summary() const override { return "writes schedules and machines for other tools"; }
     std::vector<std::string> examples() const override {
-        return {"baton export msccl-xml examples/algorithms/ring_all_reduce.json --ranks 8 -o ring.xml",
-                "baton export msccl-xml examples/algorithms/two_shot_all_reduce.json --executor rccl "
-                "--protocol ll"};
+        const std::string folder = "examples/algorithms/";
+        return {"baton export msccl-xml " + folder + "ring_all_reduce.json --ranks 8 -o ring.xml",
+                "baton export msccl-xml " + folder + "two_shot_all_reduce.json --executor rccl --protocol ll",
+                "baton export dot dgx_h100 -o machine.dot"};
     }
     std::string help_notes() const override {
-        return "Formats:\n  msccl-xml      algorithm XML of MSCCL and RCCL\n\n";
+        return "Formats:\n"
+               "  msccl-xml      algorithm XML of MSCCL and RCCL\n"
+               "  goal           GOAL text of LogGOP-style simulators, for calls of --size\n"
+               "  dot            Graphviz: a machine (file or preset), or the messages of a schedule\n\n";
     }
     void declare(CLI::App& app) override {
-        app.add_option("FORMAT", format_, "msccl-xml")->required()->check(CLI::IsMember({"msccl-xml"}));
+        app.add_option("FORMAT", format_, "msccl-xml, goal or dot")
+            ->required()
+            ->check(CLI::IsMember({"msccl-xml", "goal", "dot"}));
         schedule_.declare(app);
         app.add_option("--executor", executor_, "whose limits hold: msccl (default) or rccl")
             ->check(CLI::IsMember({"msccl", "rccl"}));
@@ -41,13 +52,40 @@ public:
             ->check(CLI::IsMember({"simple", "ll", "ll128"}));
         app.add_option("--min-bytes", min_, "smallest call it is for, as the executor counts bytes");
         app.add_option("--max-bytes", max_, "largest call it is for (default: no end)");
+        app.add_option("--size", size_, "goal: bytes of a rank's larger buffer (default 1MiB)");
         app.add_option("-o,--output", output_, "file to write; without it the text is printed");
     }
     int run() override {
+        if (format_ == "dot" && is_machine()) {
+            const topologies::Topology topology = topologies::load(schedule_.file());
+            return finish(codegen::write_dot(topology), topology.name,
+                          fmt::format("{} ranks", topology.rank_count()));
+        }
         const ir::Program program = schedule_.program();
         if (ir::verify(program).assurance == ir::Assurance::not_proven)
             throw check_error("the program is too large to be proven right, and is not exported",
                               program.name);
+        if (format_ == "dot") return write(codegen::write_dot(program), program);
+        if (format_ == "goal")
+            return write(codegen::write_goal(program, parse_bytes(size_, "--size").count), program);
+        const codegen::MscclOptions options = msccl_options();
+        return write(codegen::write_msccl_xml(program, options), codegen::msccl_form(program, options));
+    }
+
+private:
+    /// A topology document or the name of a preset; anything else is a schedule.
+    bool is_machine() const {
+        const std::string& file = schedule_.file();
+        std::error_code failed;
+        if (file == "-" || file.ends_with(".cbor")) return false;
+        if (!std::filesystem::is_regular_file(file, failed)) return true;
+        const JsonDocument document = JsonDocument::load(file);
+        if (!document.root().is_object()) return false;
+        const auto format = document.root().find("baton");
+        return format && format->is_string() && format->string().starts_with("topology/");
+    }
+
+    codegen::MscclOptions msccl_options() const {
         codegen::MscclOptions options;
         if (executor_ == "rccl") options.executor = codegen::MscclExecutor::rccl;
         if (protocol_ == "simple") options.protocol = ir::Protocol::simple;
@@ -55,17 +93,21 @@ public:
         if (protocol_ == "ll128") options.protocol = ir::Protocol::ll128;
         if (!min_.empty()) options.min_bytes = parse_bytes(min_, "--min-bytes").count;
         if (!max_.empty()) options.max_bytes = parse_bytes(max_, "--max-bytes").count;
-        const ir::Program formed = codegen::msccl_form(program, options);
-        const std::string text = codegen::write_msccl_xml(program, options);
+        return options;
+    }
+
+    int write(const std::string& text, const ir::Program& program) const {
+        return finish(text, program.name, ir::describe(program.collective) + "; " + describe_parts(program));
+    }
+
+    int finish(const std::string& text, const std::string& what, const std::string& parts) const {
         if (!output_.empty()) write_file(output_, text);
-        const std::string next =
-            output_.empty() ? fmt::format("baton export {} {} -o schedule.xml", format_, schedule_.as_typed())
-                            : fmt::format("baton import {} {}", format_, shell_word(output_));
+        std::string next = fmt::format("baton export {} {} -o FILE", format_, schedule_.as_typed());
+        if (!output_.empty() && format_ == "msccl-xml")
+            next = "baton import msccl-xml " + shell_word(output_);
+        if (!output_.empty() && format_ == "dot") next = "dot -Tsvg " + shell_word(output_);
         if (json) {
-            Json out = {{"format", format_},
-                        {"name", formed.name},
-                        {"collective", ir::describe(formed.collective)},
-                        {"parts", describe_parts(formed)}};
+            Json out = {{"format", format_}, {"name", what}, {"parts", parts}};
             if (output_.empty())
                 out["text"] = text;
             else
@@ -75,16 +117,14 @@ public:
         } else if (output_.empty()) {
             std::fputs(text.c_str(), stdout);
         } else {
-            std::printf("%s: %s\n%s for %s\n\nwritten: %s\nnext: %s\n", formed.name.c_str(),
-                        ir::describe(formed.collective).c_str(), describe_parts(formed).c_str(),
-                        executor_.c_str(), output_.c_str(), next.c_str());
+            std::printf("%s: %s\n\nwritten: %s\nnext: %s\n", what.c_str(), parts.c_str(), output_.c_str(),
+                        next.c_str());
         }
         return 0;
     }
 
-private:
     LoweringOptions schedule_;
-    std::string format_, executor_ = "msccl", protocol_, min_, max_, output_;
+    std::string format_, executor_ = "msccl", protocol_, min_, max_, output_, size_ = "1MiB";
 };
 
 }  // namespace
