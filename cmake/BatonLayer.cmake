@@ -11,6 +11,10 @@ function(baton_compile_options target)
     target_compile_options(${target} PRIVATE -fPIC)
   endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow $<$<BOOL:${BATON_WERROR}>:-Werror>)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    # Fused multiply-add rounds otherwise, and schedules shall be the same everywhere; x86-64 has it only by -march.
+    target_compile_options(${target} PRIVATE -ffp-contract=off)
+  endif()
   if(BATON_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE})
@@ -21,7 +25,7 @@ endfunction()
 function(baton_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BATON_UNITY} UNITY_BUILD_BATCH_SIZE 6)
   if(BATON_UNITY)
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source is no header here
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # a source is no header here
   endif()
 endfunction()
 

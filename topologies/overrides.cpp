@@ -216,9 +216,9 @@ void read_fail(const JsonReader& value, const ReadContext& context, Topology& to
 
 // {"PATTERN": factor, ...}.
 void read_degrade(const JsonReader& value, const ReadContext& context, Topology& topology) {
-    for (const auto& [pattern, factor] : value.members()) {
-        const double by = factor.number();
-        at_place(factor, context, topology, [&] { degrade(topology, pattern, by); });
+    for (const auto& member : value.members()) {
+        const double by = member.second.number();
+        at_place(member.second, context, topology, [&] { degrade(topology, member.first, by); });
     }
 }
 
