@@ -46,7 +46,7 @@ std::string with_plain_blanks(std::string_view text) {
 }
 
 std::optional<SmiCell> cell_of(std::string_view word) {
-    using Kind = SmiCell::Kind;
+    using CellKind = SmiCell::Kind;
     struct Known {
         const char* word;
         Closeness closeness;
@@ -55,13 +55,13 @@ std::optional<SmiCell> cell_of(std::string_view word) {
                                 {"PXB", Closeness::bridges},    {"PHB", Closeness::host_bridge},
                                 {"NODE", Closeness::numa_node}, {"SYS", Closeness::system},
                                 {"SOC", Closeness::system}};
-    if (word == "X") return SmiCell{Kind::self, 0, Closeness::unknown};
+    if (word == "X") return SmiCell{CellKind::self, 0, Closeness::unknown};
     for (const Known& known : kKnown)
-        if (word == known.word) return SmiCell{Kind::pcie, 0, known.closeness};
+        if (word == known.word) return SmiCell{CellKind::pcie, 0, known.closeness};
     if (word.rfind("NV", 0) != 0) return std::nullopt;
     const auto count = integer_in(word.substr(2));
     if (!count || *count < 1 || *count > kMostNvlinks) return std::nullopt;
-    return SmiCell{Kind::nvlink, static_cast<int>(*count), Closeness::unknown};
+    return SmiCell{CellKind::nvlink, static_cast<int>(*count), Closeness::unknown};
 }
 
 bool is_peer_access(std::string_view word) {
