@@ -37,6 +37,17 @@ struct Ended {
     std::string errors;
 };
 
+// Containers without /dev/pts have no pseudo terminals.
+bool terminals_exist() {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0) {
+        MESSAGE("skipped: this system gives no pseudo terminals");
+        return false;
+    }
+    ::close(terminal);
+    return true;
+}
+
 // A `baton synth` whose standard error is a terminal, so that it tells how far it is; it gets the signal as
 // soon as it says one of `stages` (not all that pass quickly are shown).
 Ended signaled_at(const std::vector<std::string>& stages, const std::vector<std::string>& arguments,
@@ -118,6 +129,7 @@ TEST_CASE("a short time gives what is verified by then, with a note, or nothing"
 }
 
 TEST_CASE("Ctrl-C ends the work with the best so far, written where it was wanted") {
+    if (!terminals_exist()) return;
     // On one thread patterns and forests are verified and simulated before these begin, and far more is to
     // do then than a signal takes.
     for (const int signal : {SIGINT, SIGTERM}) {
@@ -135,6 +147,7 @@ TEST_CASE("Ctrl-C ends the work with the best so far, written where it was wante
 }
 
 TEST_CASE("Ctrl-C before anything is verified leaves one line and no file") {
+    if (!terminals_exist()) return;
     const test::WorkFolder folder;
     // The first synthesizers, patterns of a thousand ranks, take longer than a signal.
     const Ended ended = signaled_at({"making candidates"},
