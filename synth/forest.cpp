@@ -300,8 +300,6 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     lane_limits.most_steps = std::min(lane_limits.most_steps, limits.most_steps / std::ssize(laned));
     const LaneRoutes lanes =
         assign_lanes(topology, topologies::Routes(topology, policy, seed), laned, phases.ways(), lane_limits);
-    // Trees that channels cut are more.
-    require_few_steps(runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr, limits.most_steps);
     made.algorithm =
         tree_schedule(collective, runs.in ? &in_forest : nullptr, runs.out ? &out_forest : nullptr);
     pin_lanes(made.algorithm, lanes, topology);
