@@ -3,6 +3,7 @@
 #include <baton/topologies/import/importer.hpp>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 
 using namespace baton::topologies;
+using baton::test::says;
 
 namespace {
 
@@ -62,11 +64,6 @@ std::string replaced(std::string text, const std::string& what, const std::strin
     return text.replace(place, what.size(), by);
 }
 
-bool fabric_said(const std::vector<std::string>& lines, const std::string& part) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -89,20 +86,20 @@ TEST_CASE(
     CHECK(topology.nodes[static_cast<std::size_t>(topology.rank_nodes[1])].id == "H-10");
     const Node& unnamed = topology.nodes[static_cast<std::size_t>(topology.rank_nodes[2])];
     CHECK(unnamed.host == "system-0x77");
-    CHECK(fabric_said(got.found, "4 ranks in 2 hosts, 2 switches"));
+    CHECK(says(got.found, "4 ranks in 2 hosts, 2 switches"));
     CHECK(got.warnings.empty());
 }
 
 TEST_CASE("ibnetdiscover: a name that comes twice is no host, and odd parts are said") {
     const Imported twice = read_fabric(replaced(kFabric, "# \"node2 mlx5_9\"\n", "# \"node2 mlx5_10\"\n"));
-    CHECK(fabric_said(twice.found, "4 ranks in 3 hosts"));
+    CHECK(says(twice.found, "4 ranks in 3 hosts"));
     const Imported rates = read_fabric(replaced(kFabric, "\"leaf\" lid 1 4xNDR\n\nsysimgguid=0x11",
                                                 "\"leaf\" lid 1 4xEDR\n\nsysimgguid=0x11"));
-    CHECK(fabric_said(rates.warnings, "the ends of 1 cable differ in rate"));
+    CHECK(says(rates.warnings, "the ends of 1 cable differ in rate"));
     const Imported half = read_fabric(kFabric.substr(0, kFabric.rfind("[2](13)")));
-    CHECK(fabric_said(half.warnings, "1 cable is named by one end only"));
+    CHECK(says(half.warnings, "1 cable is named by one end only"));
     const Imported more = read_fabric(kFabric + "Chassis 1 (guid 0x1)\n");
-    CHECK(fabric_said(more.warnings, "left out: 1 line"));
+    CHECK(says(more.warnings, "left out: 1 line"));
 }
 
 TEST_CASE("ibnetdiscover: a fabric that contradicts itself is refused with the line") {
@@ -126,8 +123,8 @@ TEST_CASE("the fabric of the field has 40 switches, 542 ranks and 269 pairs of s
     const Topology& topology = got.topology;
     CHECK(topology.rank_count() == 542);
     CHECK(topology.nodes.size() == 582);
-    CHECK(fabric_said(got.found, "40 switches, 582 channel adapters, 2228 ends of cables"));
-    CHECK(fabric_said(got.found, "40 adapters are aggregation nodes"));
+    CHECK(says(got.found, "40 switches, 582 channel adapters, 2228 ends of cables"));
+    CHECK(says(got.found, "40 adapters are aggregation nodes"));
     std::map<int, int> pairs;
     int ports = 0, reducing = 0;
     for (const Link& link : topology.links) {

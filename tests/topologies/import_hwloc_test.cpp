@@ -11,9 +11,12 @@
 #include <string>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 using namespace baton;
 using namespace baton::topologies;
+using test::link_between;
+using test::says;
 
 namespace {
 
@@ -61,19 +64,6 @@ std::string matrix(const std::string& name, const std::string& indexes, const st
         "length=\"1\">{}</indexes><u64values "
         "length=\"1\">{}</u64values></distances2>",
         attributes, name, indexes, values);
-}
-
-bool says(const std::vector<std::string>& lines, const std::string& part) {
-    for (const std::string& line : lines) {
-        if (line.find(part) != std::string::npos) return true;
-    }
-    return false;
-}
-
-const Link& link_between(const Topology& topology, const std::string& from, const std::string& to) {
-    const int index = topology.link_index(from + ">" + to);
-    REQUIRE_MESSAGE(index >= 0, from, " > ", to);
-    return topology.links[at(index)];
 }
 
 std::string error_of(const std::string& text) {

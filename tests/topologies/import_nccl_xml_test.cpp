@@ -16,9 +16,12 @@
 #include <string>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 using namespace baton;
 using namespace baton::topologies;
+using test::link_between;
+using test::says;
 
 namespace {
 
@@ -39,19 +42,6 @@ std::string gpu(int number, const std::string& bus, const std::string& links = "
 
 std::string nvlink(const std::string& target, int count, const std::string& of = "0x030200") {
     return fmt::format("<nvlink target=\"{}\" count=\"{}\" tclass=\"{}\"/>", target, count, of);
-}
-
-bool says(const std::vector<std::string>& lines, const std::string& part) {
-    for (const std::string& line : lines) {
-        if (line.find(part) != std::string::npos) return true;
-    }
-    return false;
-}
-
-const Link& link_between(const Topology& topology, const std::string& from, const std::string& to) {
-    const int index = topology.link_index(from + ">" + to);
-    REQUIRE_MESSAGE(index >= 0, from, " > ", to);
-    return topology.links[at(index)];
 }
 
 std::string error_of(const std::string& text) {

@@ -4,6 +4,7 @@
 #include <baton/topologies/load.hpp>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,6 +13,7 @@
 #include <string>
 
 using namespace baton::topologies;
+using baton::test::says;
 
 namespace {
 
@@ -29,11 +31,6 @@ std::string failure(const std::string& format, const std::string& text) {
         return error.what();
     }
     return "it was read";
-}
-
-bool said(const std::vector<std::string>& lines, const std::string& part) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 // Rate out of a rank over all its links.
@@ -73,8 +70,8 @@ TEST_CASE("astra-sim: dimensions multiply, the first is the innermost, and units
     CHECK(topology.links[static_cast<std::size_t>(ring)].bandwidth.bytes_per_second == 200'000'000'000);
     CHECK(topology.links[static_cast<std::size_t>(mesh)].latency.picoseconds == 500'250);
     CHECK(topology.links[static_cast<std::size_t>(up)].bandwidth.bytes_per_second == 50'500'000'000);
-    CHECK(said(got.warnings, "non_recursive_topo (line 6)"));
-    CHECK(said(got.assumptions, "GB/s of 1e9 bytes"));
+    CHECK(says(got.warnings, "non_recursive_topo (line 6)"));
+    CHECK(says(got.assumptions, "GB/s of 1e9 bytes"));
 }
 
 TEST_CASE("astra-sim: what does not fit together is named with its line") {
@@ -140,7 +137,7 @@ TEST_CASE("ns-3: counts of the first line that the file does not keep are errors
     CHECK(failure("ns3", "2 0 1\n0 1 1Gbps 1us 1\n").find("'1' is no error rate") != std::string::npos);
     // HPCC's files end with a description, which ns-3 never reads.
     const Imported got = import_network("ns3", "2 0 1\n\n0 1 1Gbps 1us 0\n\nFirst line: total node #\n");
-    CHECK(said(got.warnings, "text after the last link: 1 line from line 5"));
+    CHECK(says(got.warnings, "text after the last link: 1 line from line 5"));
 }
 
 TEST_CASE("simai: NVSwitches are no ranks, servers are hosts, and a pair of lines is two links") {
@@ -180,9 +177,9 @@ TEST_CASE("htsim: tiers are wired pod by pod, and a bundle is parallel links") {
         "oversubscribed 4\ntier 1\ndownlink_speed_gbps 100\nradix_down 4\nqueue_down 200\n");
     CHECK(leaf.topology.nodes.size() == 32 + 4 + 2);
     CHECK(leaf.topology.links.size() == 2 * (32 + 8));
-    CHECK(said(leaf.assumptions, "1000 ns, htsim's default"));
-    CHECK(said(leaf.warnings, "queue_down (line 12)"));
-    CHECK_FALSE(said(leaf.warnings, "Oversubscribed"));
+    CHECK(says(leaf.assumptions, "1000 ns, htsim's default"));
+    CHECK(says(leaf.warnings, "queue_down (line 12)"));
+    CHECK_FALSE(says(leaf.warnings, "Oversubscribed"));
 }
 
 TEST_CASE("htsim: tiers that do not fit are refused with the line of the tier") {
@@ -219,8 +216,8 @@ TEST_CASE("taccl: inverse rates in us per MB of 2^20 bytes, a switch for one bet
     // [destination][source]: from 1 to 0 only.
     REQUIRE(matrix.topology.links.size() == 1);
     CHECK(matrix.topology.links[0].from == 1);
-    CHECK(said(matrix.warnings, "differ: rates follow betas"));
-    CHECK(said(matrix.warnings, "color"));
+    CHECK(says(matrix.warnings, "differ: rates follow betas"));
+    CHECK(says(matrix.warnings, "color"));
 
     CHECK(failure("taccl", R"({"gpus_per_node": 4, "alpha": 0.3, "node_betas_list": [23, 46]})")
               .find("net#/node_betas_list: two betas are TACCL's NDv2, which has 8 GPUs") == 0);
@@ -261,25 +258,25 @@ TEST_CASE("files of other simulators from the field are read as they are meant")
         CHECK(got->topology.rank_count() == 32);
         CHECK(got->topology.nodes.size() == 48);
         CHECK(got->topology.links.size() == 192);
-        CHECK(said(got->found, "32 ranks in 4 hosts, 16 switches"));
-        CHECK(said(got->found, "180GB/s, 25ns, nvlink"));
-        CHECK(said(got->found, "50GB/s, 500ns, roce_v2"));
+        CHECK(says(got->found, "32 ranks in 4 hosts, 16 switches"));
+        CHECK(says(got->found, "180GB/s, 25ns, nvlink"));
+        CHECK(says(got->found, "50GB/s, 500ns, roce_v2"));
     }
     if (const auto got = read("simai-6gpu-two-way-links.txt", "simai")) {
         CHECK(got->topology.rank_count() == 6);
         CHECK(got->topology.nodes.size() == 7);
         CHECK(got->topology.links.size() == 28);
-        CHECK(said(got->warnings, "lines 11 and 16 both join 5 and 4"));
+        CHECK(says(got->warnings, "lines 11 and 16 both join 5 and 4"));
     }
     if (const auto got = read("htsim-8nodes-bundle.topo", "htsim")) {
         CHECK(got->topology.rank_count() == 8);
         CHECK(rate_of_rank(got->topology, 0) == 25'000'000'000);
-        CHECK(said(got->found, "2 units of 12.5GB/s"));
+        CHECK(says(got->found, "2 units of 12.5GB/s"));
     }
     if (const auto got = read("taccl-ndv2-1mb.json", "taccl")) {
         CHECK(got->topology.rank_count() == 8);
-        CHECK(said(got->found, "8 two-way links, rank to rank: 45.59GB/s, 300ns"));
-        CHECK(said(got->found, "8 two-way links, rank to rank: 22.8GB/s, 300ns"));
-        CHECK(said(got->found, "1 NIC at 9.986GB/s and 2.6us between nodes"));
+        CHECK(says(got->found, "8 two-way links, rank to rank: 45.59GB/s, 300ns"));
+        CHECK(says(got->found, "8 two-way links, rank to rank: 22.8GB/s, 300ns"));
+        CHECK(says(got->found, "1 NIC at 9.986GB/s and 2.6us between nodes"));
     }
 }

@@ -18,9 +18,11 @@
 #include <string>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 using namespace baton;
 using namespace baton::topologies;
+using test::says;
 
 namespace {
 
@@ -36,11 +38,6 @@ std::string smi_error(const std::string& text, const ImportOptions& options = {}
         return error.what();
     }
     return "";
-}
-
-bool mentions(const std::vector<std::string>& lines, const std::string& part) {
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 const Link* smi_link(const Topology& topology, const std::string& from, const std::string& to) {
@@ -116,8 +113,8 @@ TEST_CASE("a topo matrix gives ranks, NVLinks, sockets and slots") {
     CHECK(t.nodes[at(t.node_index("nic1"))].attributes.at("name") == "mlx5_bond_0");
     CHECK(t.nodes[at(t.node_index("cpu1"))].attributes.at("numa") == "1");
     CHECK(smi_link(t, "gpu0", above(t, "gpu0"))->provenance.assumed);
-    CHECK(mentions(got.assumptions, "the matrix has no rates"));
-    CHECK(mentions(got.warnings, "rates of network ports"));
+    CHECK(says(got.assumptions, "the matrix has no rates"));
+    CHECK(says(got.warnings, "rates of network ports"));
     CHECK(problems(t).empty());
 }
 
@@ -155,9 +152,9 @@ TEST_CASE("a pasted topo matrix is read through quoting, prompts, colours and wr
 
 TEST_CASE("lines around a topo matrix that were not read are counted") {
     const Imported got = read_smi("Thu GPU0 is fine\nwarning 3 things\n" + kPair + "bye\n");
-    CHECK(mentions(got.warnings, "3 lines outside of the matrix not read (first: line 1)"));
+    CHECK(says(got.warnings, "3 lines outside of the matrix not read (first: line 1)"));
     CHECK_FALSE(
-        mentions(read_smi(kPair + "\nLegend:\n\n  X    = Self\n  NV#  = NVLinks\n").warnings, "not read"));
+        says(read_smi(kPair + "\nLegend:\n\n  X    = Self\n  NV#  = NVLinks\n").warnings, "not read"));
 }
 
 TEST_CASE("more NVLinks than a GPU has lead through a switch, fewer do not") {
@@ -165,8 +162,8 @@ TEST_CASE("more NVLinks than a GPU has lead through a switch, fewer do not") {
     const Imported eight = read_smi(uniform(8, "NV18"));
     REQUIRE(through_switch(eight));
     CHECK(smi_link(eight.topology, "gpu3", "nvswitch0")->count == 18);
-    CHECK(mentions(eight.assumptions, "one NVSwitch"));
-    CHECK(mentions(eight.assumptions, "no PCIe"));
+    CHECK(says(eight.assumptions, "one NVSwitch"));
+    CHECK(says(eight.assumptions, "no PCIe"));
     CHECK(eight.topology.nodes.size() == 9);
     const Imported sixteen = read_smi(uniform(16, "NV6"));
     REQUIRE(through_switch(sixteen));
@@ -176,7 +173,7 @@ TEST_CASE("more NVLinks than a GPU has lead through a switch, fewer do not") {
     const Imported four = read_smi(uniform(4, "NV6"));
     CHECK_FALSE(through_switch(four));
     CHECK(smi_link(four.topology, "gpu0", "gpu3")->count == 6);
-    CHECK(mentions(four.assumptions, "without a switch"));
+    CHECK(says(four.assumptions, "without a switch"));
     CHECK_FALSE(through_switch(read_smi(uniform(2, "NV12"))));
     CHECK_FALSE(through_switch(read_smi(uniform(4, "NV4"))));
     // Three GPUs of a machine whose GPUs have six links.
@@ -192,7 +189,7 @@ TEST_CASE("a GPU that lost links on the switch keeps its peers whole") {
         "GPU2 NV18 NV18 X NV16\nGPU3 NV16 NV16 NV16 X\n");
     CHECK(smi_link(got.topology, "gpu0", "nvswitch0")->count == 18);
     CHECK(smi_link(got.topology, "gpu3", "nvswitch0")->count == 16);
-    CHECK(mentions(got.warnings, "gpu3 has 16 links to other GPUs or switches, most GPUs have 18"));
+    CHECK(says(got.warnings, "gpu3 has 16 links to other GPUs or switches, most GPUs have 18"));
 }
 
 TEST_CASE("rates follow the architecture: named, given, by rate, or by the number of links") {
@@ -201,7 +198,7 @@ TEST_CASE("rates follow the architecture: named, given, by rate, or by the numbe
     };
     const std::string matrix = uniform(4, "NV18");
     CHECK(raw(read_smi(matrix)) == 25'000'000'000);
-    CHECK(mentions(read_smi(matrix).assumptions, "Hopper is taken"));
+    CHECK(says(read_smi(matrix).assumptions, "Hopper is taken"));
     ImportOptions blackwell;
     blackwell.arch = "sm_100";
     CHECK(raw(read_smi(matrix, blackwell)) == 50'000'000'000);
@@ -221,11 +218,11 @@ TEST_CASE("rates follow the architecture: named, given, by rate, or by the numbe
     const Imported by_rate = read_smi(matrix, beside);
     CHECK(raw(by_rate) == 53'125'000'000);
     CHECK(smi_link(by_rate.topology, "gpu0", "nvswitch0")->goodput.bytes_per_second == 40'100'000'000);
-    CHECK(mentions(by_rate.warnings, "GPU 2 has 1 of 18 NVLinks inactive"));
-    CHECK(mentions(by_rate.warnings, "71 active NVLinks"));
+    CHECK(says(by_rate.warnings, "GPU 2 has 1 of 18 NVLinks inactive"));
+    CHECK(says(by_rate.warnings, "71 active NVLinks"));
     const Imported together = read_smi(matrix + "\n" + status);
     CHECK(together.topology.hash() == by_rate.topology.hash());
-    CHECK_FALSE(mentions(together.warnings, "not read"));
+    CHECK_FALSE(says(together.warnings, "not read"));
     // The bridge of workstation cards.
     const Imported bridge = read_smi(uniform(2, "NV4"));
     CHECK(smi_link(bridge.topology, "gpu0", "gpu1")->bandwidth.bytes_per_second == 14'062'500'000);
@@ -273,44 +270,44 @@ TEST_CASE("GPUs that only NVLink joins are placed by NUMA node, by CPUs, or wher
     CHECK(above(square.topology, "gpu0") == above(square.topology, "gpu1"));
     CHECK(above(square.topology, "gpu2") == above(square.topology, "gpu3"));
     CHECK(above(square.topology, "gpu0") != above(square.topology, "gpu2"));
-    CHECK(mentions(square.assumptions, "nothing keeps apart"));
+    CHECK(says(square.assumptions, "nothing keeps apart"));
 }
 
 TEST_CASE("a matrix without locality says so") {
     const Imported got = read_smi(
         "GPU0 GPU1 NIC0 NIC1\nGPU0 X NV18 PHB PHB\nGPU1 NV18 X PHB PHB\n"
         "NIC0 PHB PHB X PHB\nNIC1 PHB PHB PHB X\n");
-    CHECK(mentions(got.warnings, "no locality"));
-    CHECK(mentions(got.warnings, "no legend of the network adapters"));
+    CHECK(says(got.warnings, "no locality"));
+    CHECK(says(got.warnings, "no legend of the network adapters"));
 }
 
 TEST_CASE("cells that contradict each other are named") {
     const Imported uneven = read_smi("GPU0 GPU1 GPU2\nGPU0 X NV2 PIX\nGPU1 NV1 X SYS\nGPU2 NODE SYS X\n");
-    CHECK(mentions(uneven.warnings, "GPU0 to GPU1 is not as GPU1 to GPU0"));
+    CHECK(says(uneven.warnings, "GPU0 to GPU1 is not as GPU1 to GPU0"));
     CHECK(smi_link(uneven.topology, "gpu0", "gpu1")->count == 1);
     CHECK(above(uneven.topology, "gpu0") == "cpu0");  // NODE, not PIX
     const Imported triangle = read_smi("GPU0 GPU1 GPU2\nGPU0 X PIX NODE\nGPU1 PIX X PIX\nGPU2 NODE PIX X\n");
-    CHECK(mentions(triangle.warnings, "GPU0 and GPU2 are NODE apart, but what lies between makes it PIX"));
+    CHECK(says(triangle.warnings, "GPU0 and GPU2 are NODE apart, but what lies between makes it PIX"));
 }
 
 TEST_CASE("rows that are missing or cut off are taken from the columns") {
     const Imported whole = read_smi(uniform(3, "PIX"));
     const Imported cut = read_smi("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\nGPU1 PIX X PIX\n");
     CHECK(cut.topology.hash() == whole.topology.hash());
-    CHECK(mentions(cut.warnings, "GPU2"));
+    CHECK(says(cut.warnings, "GPU2"));
     const Imported narrow = read_smi("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\nGPU1 PIX X\nGPU2 PIX PIX X\n");
     CHECK(narrow.topology.hash() == whole.topology.hash());
     const Imported no_nic_rows = read_smi("GPU0 GPU1 NIC0 NIC1\nGPU0 X NV4 PIX SYS\nGPU1 NV4 X SYS PIX\n");
     CHECK(above(no_nic_rows.topology, "nic1") == above(no_nic_rows.topology, "gpu1"));
     CHECK(above(no_nic_rows.topology, "nic1") != above(no_nic_rows.topology, "nic0"));
-    CHECK(mentions(no_nic_rows.warnings, "NIC0, NIC1"));
+    CHECK(says(no_nic_rows.warnings, "NIC0, NIC1"));
     CHECK(smi_error("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\n").find("neither the row of GPU1 nor that of GPU2") !=
           std::string::npos);
 }
 
 TEST_CASE("several matrices in one text are one host, or refused") {
     const std::string links = uniform(2, "NV12");
-    CHECK(mentions(read_smi(links + "\n$ nvidia-smi topo -m\n" + links).warnings, "2 matrices that agree"));
+    CHECK(says(read_smi(links + "\n$ nvidia-smi topo -m\n" + links).warnings, "2 matrices that agree"));
     // topo -mp beside it tells where the pairs with NVLink sit.
     const Imported both = read_smi(links + "\n" + uniform(2, "PIX"));
     CHECK(smi_link(both.topology, "gpu0", "gpu1")->count == 12);
@@ -319,17 +316,17 @@ TEST_CASE("several matrices in one text are one host, or refused") {
     CHECK(smi_error(links + "\n" + uniform(3, "NV12")).find("other columns") != std::string::npos);
     const std::string access =
         "\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n\nLegend:\n\n  X  = Self\n  OK = Status Ok\n";
-    CHECK(mentions(read_smi(access + links).warnings, "topo -p2p (peer access): left out"));
+    CHECK(says(read_smi(access + links).warnings, "topo -p2p (peer access): left out"));
     CHECK(smi_error(access) ==
           "topo.txt:1: this is the output of topo -p2p (peer access), the topology is topo -m");
 }
 
 TEST_CASE("a legend without NV# hints at topo -mp") {
-    CHECK(mentions(read_smi(uniform(2, "PIX") + "\nLegend:\n  X = Self\n  PIX = One bridge\n").warnings,
-                   "topo -mp"));
+    CHECK(says(read_smi(uniform(2, "PIX") + "\nLegend:\n  X = Self\n  PIX = One bridge\n").warnings,
+               "topo -mp"));
     CHECK_FALSE(
-        mentions(read_smi(uniform(2, "PIX") + "\nLegend:\n  PIX = One bridge\n  NV# = NVLinks\n").warnings,
-                 "topo -mp"));
+        says(read_smi(uniform(2, "PIX") + "\nLegend:\n  PIX = One bridge\n  NV# = NVLinks\n").warnings,
+             "topo -mp"));
 }
 
 TEST_CASE("a topo matrix that cannot be right is refused with its line") {
@@ -446,9 +443,9 @@ TEST_CASE("real topo matrices give what an independent reader counted") {
             CHECK(nvlinks.empty());
         else
             CHECK(made["kinds"] == nvlinks);
-        CHECK_FALSE(mentions(got.warnings, "is not as"));
-        CHECK_FALSE(mentions(got.warnings, "not read"));
-        CHECK_FALSE(mentions(got.warnings, "missing or cut off"));
+        CHECK_FALSE(says(got.warnings, "is not as"));
+        CHECK_FALSE(says(got.warnings, "not read"));
+        CHECK_FALSE(says(got.warnings, "missing or cut off"));
         CHECK(problems(got.topology).empty());
         ++read;
     }

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "../support/field.hpp"
+#include "../support/imported.hpp"
 
 using namespace baton;
 using namespace baton::topologies;
+using test::says;
 
 namespace {
 
@@ -31,12 +33,6 @@ std::string rocm_error(const std::string& text) {
         return error.what();
     }
     return "";
-}
-
-bool told(const std::vector<std::string>& lines, const std::string& part) {
-    for (const std::string& line : lines)
-        if (line.find(part) != std::string::npos) return true;
-    return false;
 }
 
 using CellText = std::function<std::string(int, int)>;
@@ -91,10 +87,10 @@ TEST_CASE("rocm-smi's matrices give XGMI islands and sockets") {
     CHECK(xgmi_units(got.topology, 0, 2) == 0);
     CHECK(cpu_above(got.topology, 1) == "cpu0");
     CHECK(cpu_above(got.topology, 2) == "cpu1");
-    CHECK(told(got.found, "2 islands"));
-    CHECK(told(got.assumptions, "architecture is not known"));
-    CHECK(told(got.warnings, "no network adapters"));
-    CHECK_FALSE(told(got.warnings, "not read"));
+    CHECK(says(got.found, "2 islands"));
+    CHECK(says(got.assumptions, "architecture is not known"));
+    CHECK(says(got.warnings, "no network adapters"));
+    CHECK_FALSE(says(got.warnings, "not read"));
     CHECK(problems(got.topology).empty());
 }
 
@@ -109,14 +105,14 @@ TEST_CASE("one hop over XGMI is no link where the weight or the bandwidth says o
         read_rocm(rocm_table("Weight between two GPUs", 4, ring("15", "30")) + hops + types);
     CHECK(xgmi_units(weighed.topology, 0, 1) == 1);
     CHECK(xgmi_units(weighed.topology, 0, 2) == 0);
-    CHECK(told(weighed.warnings, "2 pairs of GPUs reach each other over XGMI through a third GPU"));
+    CHECK(says(weighed.warnings, "2 pairs of GPUs reach each other over XGMI through a third GPU"));
     const Imported measured =
         read_rocm(hops + types + rocm_table("Bandwidth", 4, ring("50000-200000", "0-0")));
     CHECK(xgmi_units(measured.topology, 0, 1) == 4);
     CHECK(xgmi_units(measured.topology, 0, 2) == 0);
     const Imported neither = read_rocm(hops + types);
     CHECK(xgmi_units(neither.topology, 0, 2) == 1);
-    CHECK(told(neither.warnings, "without the matrix of weights"));
+    CHECK(says(neither.warnings, "without the matrix of weights"));
 }
 
 TEST_CASE("GPUs over PCIe are placed by NUMA nodes, or on one CPU, where nothing else is told") {
@@ -124,14 +120,14 @@ TEST_CASE("GPUs over PCIe are placed by NUMA nodes, or on one CPU, where nothing
     const Imported bare = read_rocm(types);
     CHECK(cpu_above(bare.topology, 0) == "cpu0");
     CHECK(cpu_above(bare.topology, 2) == "cpu0");
-    CHECK(told(bare.assumptions, "all on one"));
+    CHECK(says(bare.assumptions, "all on one"));
     CHECK(problems(bare.topology).empty());
     const Imported numa = read_rocm(types +
                                     "===== Numa Nodes =====\nGPU[0] : (Topology) Numa Node: 0\n"
                                     "GPU[1] : (Topology) Numa Node: 0\nGPU[2] : (Topology) Numa Node: 1\n");
     CHECK(cpu_above(numa.topology, 1) == "cpu0");
     CHECK(cpu_above(numa.topology, 2) == "cpu1");
-    CHECK_FALSE(told(numa.assumptions, "all on one"));
+    CHECK_FALSE(says(numa.assumptions, "all on one"));
 }
 
 TEST_CASE("rates of XGMI follow the architecture") {
@@ -164,7 +160,7 @@ TEST_CASE("rocm-smi's text is read through quoting, colours and wrapped lines") 
         "\x1b[1m====== Link Type between two GPUs ======\x1b[0m\r\n GPU0 GPU1 \r\nGPU0 0 XGMI \r\nGPU1 XGMI "
         "0 \r\n");
     same("====== Link Type between two GPUs ======\n GPU0\n GPU1\nGPU0 0 XG\nMI\nGPU1\nXGMI 0\n");
-    CHECK(told(read_rocm("WARNING: AMD GPU device(s) is/are in a low-power state\n" + plain).warnings,
+    CHECK(says(read_rocm("WARNING: AMD GPU device(s) is/are in a low-power state\n" + plain).warnings,
                "1 line outside of the matrices not read (first: line 1)"));
 }
 
@@ -200,7 +196,7 @@ TEST_CASE("the real rocm-smi output is two islands of four") {
     }
     CHECK(cpu_above(got.topology, 3) == "cpu0");
     CHECK(cpu_above(got.topology, 4) == "cpu1");
-    CHECK(told(got.found, "2 islands"));
-    CHECK_FALSE(told(got.warnings, "not read"));
+    CHECK(says(got.found, "2 islands"));
+    CHECK_FALSE(says(got.warnings, "not read"));
     CHECK(problems(got.topology).empty());
 }

@@ -10,15 +10,13 @@
 #include <algorithm>
 #include <string>
 
+#include "../support/imported.hpp"
+
 using namespace baton;
 using namespace baton::topologies;
+using test::says;
 
 namespace {
-
-bool any_holds(const std::vector<std::string>& sentences, const std::string& part) {
-    return std::any_of(sentences.begin(), sentences.end(),
-                       [&](const std::string& s) { return s.find(part) != std::string::npos; });
-}
 
 std::string all(const std::vector<std::string>& sentences) {
     std::string text;
@@ -104,7 +102,7 @@ TEST_CASE("any subset of a cube mesh is routed, and its lack of NVLink is visibl
     // {0, 5}: no NVLink, so NVLink alone is two machines and the whole host goes over PCIe, which is said.
     Topology apart = load("paper/dgx1-25");
     for (const char* gpu : {"gpu1", "gpu2", "gpu3", "gpu4", "gpu6", "gpu7"}) fail(apart, gpu);
-    CHECK(any_holds(problems(apart), "rank 0 (gpu0) cannot reach rank 1 (gpu5) by any path"));
+    CHECK(says(problems(apart), "rank 0 (gpu0) cannot reach rank 1 (gpu5) by any path"));
 }
 
 TEST_CASE("routes between NVLink neighbors never touch PCIe, also when ranks are renumbered") {
@@ -154,13 +152,13 @@ TEST_CASE("a GPU that lost NVLinks is named with what it has and what its peers 
     // One direction, or a lower rate, is noticed as well.
     Topology oneway = load("dgx_h100:hosts=2");
     fail(oneway, "h1/gpu2>h1/nvswitch1*1");
-    CHECK(any_holds(warnings(oneway), "h1/gpu2 differs from its 15 peers"));
+    CHECK(says(warnings(oneway), "h1/gpu2 differs from its 15 peers"));
     Topology slow = load("dgx_h100");
     degrade(slow, "gpu5<>nvswitch2", 0.5);
-    CHECK(any_holds(warnings(slow), "gpu5 differs from its 7 peers"));
+    CHECK(says(warnings(slow), "gpu5 differs from its 7 peers"));
     Topology all_lost = load("dgx_h100");
     fail(all_lost, "gpu6<>nvswitch*");
-    CHECK(any_holds(warnings(all_lost), "gpu6 differs from its 7 peers: 1 pcie in"));
+    CHECK(says(warnings(all_lost), "gpu6 differs from its 7 peers: 1 pcie in"));
 }
 
 TEST_CASE("what a virtual machine hides is said: unknown sockets, slow slots, GPUs without a rank") {
@@ -171,10 +169,10 @@ TEST_CASE("what a virtual machine hides is said: unknown sockets, slow slots, GP
                   {"from": "nic1", "to": "leaf", "bandwidth": "50GB/s", "kind": "infiniband"}]})");
     const std::vector<std::string> said = warnings(t);
     CAPTURE(all(said));
-    CHECK(any_holds(said, "gpu0>pcie0: 31.5GB/s of PCIe is below the 63GB/s that sm_90 devices have"));
-    CHECK(any_holds(said, "gpu0 has numa -1"));
-    CHECK(any_holds(said, "gpu1 has no rank and takes no part"));
-    CHECK(any_holds(said, "nic0 has no link to the fabric"));
+    CHECK(says(said, "gpu0>pcie0: 31.5GB/s of PCIe is below the 63GB/s that sm_90 devices have"));
+    CHECK(says(said, "gpu0 has numa -1"));
+    CHECK(says(said, "gpu1 has no rank and takes no part"));
+    CHECK(says(said, "nic0 has no link to the fabric"));
     CHECK(t.rank_count() == 1);
 }
 
@@ -196,7 +194,7 @@ TEST_CASE("a fabric without any rank is a topology, and says that nobody can com
         parse_topology(R"({"baton": "topology/1", "nodes": [{"id": "s{0..1}", "type": "switch"}],
         "links": [{"from": "s0", "to": "s1", "bandwidth": "1GB/s"}]})");
     CHECK(t.rank_count() == 0);
-    CHECK(any_holds(problems(t), "no node has a rank"));
+    CHECK(says(problems(t), "no node has a rank"));
     CHECK(summarize(t).ranks == 0);
 }
 
