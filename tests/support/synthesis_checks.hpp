@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <initializer_list>
+#include <utility>
 
 namespace baton::test {
 
@@ -30,6 +32,24 @@ inline void check_right_and_above_bound(const topologies::Topology& topology, co
     const auto result = sim::simulate(topology, made, simulation);
     REQUIRE(result.outcome == sim::Outcome::finished);
     CHECK(result.time >= synth::bound(topology, c).at(simulation.size));
+}
+
+/// Simulates at each size (bytes) with its number of tiles, and checks that the run ends, not below the
+/// bound.
+inline void check_above_bound(const topologies::Topology& topology, const ir::Algorithm& algorithm,
+                              const synth::Bound& bound,
+                              std::initializer_list<std::pair<std::int64_t, int>> runs) {
+    const sim::PreparedAlgorithm prepared(topology, algorithm);
+    for (const auto& [size, tiles] : runs) {
+        sim::SimulationOptions simulation;
+        simulation.size = {size};
+        simulation.tiles = tiles;
+        const sim::SimulationResult result = prepared.run(simulation);
+        REQUIRE(result.outcome == sim::Outcome::finished);
+        // Beyond the rounding of the simulator's rates.
+        CHECK(static_cast<double>(result.time.picoseconds) * (1 + 1e-9) + 1 >=
+              static_cast<double>(bound.at(simulation.size).picoseconds));
+    }
 }
 
 }  // namespace baton::test

@@ -13,6 +13,7 @@
 
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
+#include "support/synthesis_checks.hpp"
 
 using namespace baton;
 using topologies::Topology;
@@ -61,17 +62,7 @@ void check_candidate(const Case& one, const synth::Candidate& candidate, const s
     CHECK(candidate.algorithm->collective.kind == one.collective.kind);
     CHECK(candidate.algorithm->collective.groups == one.collective.groups);
     CHECK(candidate.algorithm->collective.root == one.collective.root);
-    const sim::PreparedAlgorithm prepared(one.topology, *candidate.algorithm);
-    for (const auto& [size, tiles] : {std::pair<std::int64_t, int>{0, 1}, {1000, 1}, {1 << 22, 4}}) {
-        sim::SimulationOptions simulation;
-        simulation.size = {size};
-        simulation.tiles = tiles;
-        const sim::SimulationResult result = prepared.run(simulation);
-        REQUIRE(result.outcome == sim::Outcome::finished);
-        // Beyond the rounding of the simulator's rates.
-        CHECK(static_cast<double>(result.time.picoseconds) * (1 + 1e-9) + 1 >=
-              static_cast<double>(bound.at(simulation.size).picoseconds));
-    }
+    test::check_above_bound(one.topology, *candidate.algorithm, bound, {{0, 1}, {1000, 1}, {1 << 22, 4}});
 }
 
 }  // namespace

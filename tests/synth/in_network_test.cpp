@@ -70,17 +70,7 @@ void check_verified_and_above_bound(const Topology& topology, const ir::Collecti
                                     const ir::Algorithm& made) {
     CHECK(ir::verify(made).assurance == ir::Assurance::proved);
     const synth::Bound bound = synth::bound(topology, c);
-    const sim::PreparedAlgorithm prepared(topology, made);
-    for (const auto& [size, tiles] : {std::pair<std::int64_t, int>{0, 1}, {1024, 1}, {64 << 20, 16}}) {
-        sim::SimulationOptions simulation;
-        simulation.size = {size};
-        simulation.tiles = tiles;
-        const sim::SimulationResult run = prepared.run(simulation);
-        REQUIRE(run.outcome == sim::Outcome::finished);
-        // Beyond the rounding of the simulator's rates.
-        CHECK(static_cast<double>(run.time.picoseconds) * (1 + 1e-9) + 1 >=
-              static_cast<double>(bound.at({size}).picoseconds));
-    }
+    test::check_above_bound(topology, made, bound, {{0, 1}, {1024, 1}, {64 << 20, 16}});
 }
 
 std::vector<sim::ResourceUse> use_of_links(const Topology& topology, const ir::Algorithm& algorithm) {
