@@ -3,6 +3,7 @@
 // '#' or '%' are comments. Nodes are ranks; names that start with "switch" or "sw" are switches.
 #include <baton/base/error.hpp>
 #include <baton/topologies/import/formats.hpp>
+#include <baton/topologies/import/network_report.hpp>
 #include <baton/topologies/import/text_lines.hpp>
 
 #include <fmt/format.h>
@@ -12,9 +13,6 @@
 
 namespace baton::topologies {
 namespace {
-
-constexpr Rate kAssumedRate{50'000'000'000};
-constexpr Time kAssumedLatency{500'000};
 
 std::string_view without_comment(std::string_view line) {
     const std::size_t first = line.find_first_not_of(" \t");
@@ -30,10 +28,6 @@ std::vector<std::string> edge_words(std::string_view line) {
     std::vector<std::string> words;
     for (const std::string_view word : split.words()) words.emplace_back(word);
     return words;
-}
-
-bool is_switch_name(std::string_view name) {
-    return name.rfind("switch", 0) == 0 || name.rfind("sw", 0) == 0;
 }
 
 // A bare number is a rate in GB/s, as lists of edges have it; else a quantity with its unit.

@@ -48,6 +48,12 @@ Imported read_taccl(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kTacclImporter = {"taccl", "topology JSON of TACCL: one node and its profile",
                                             recognizes_taccl, read_taccl};
 
+bool recognizes_graphml(std::string_view text);
+Imported read_graphml(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kGraphmlImporter = {
+    "graphml", "GraphML: nodes and edges with types, rates and latencies (NetworkX, yEd, Topology Zoo)",
+    recognizes_graphml, read_graphml};
+
 bool recognizes_ibnetdiscover(std::string_view text);
 Imported read_ibnetdiscover(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kIbnetdiscoverImporter = {

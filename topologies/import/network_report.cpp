@@ -118,6 +118,8 @@ std::optional<Time> latency_of(double seconds) {
     return Time{std::llround(seconds * 1e12)};
 }
 
+bool is_switch_name(std::string_view name) { return name.rfind("sw", 0) == 0; }
+
 void check_size(double nodes, double directed_links, const std::string& where) {
     if (nodes > static_cast<double>(kMaxNodes))
         throw input_error(fmt::format("{:g} nodes; at most {} are accepted", nodes, kMaxNodes), where);

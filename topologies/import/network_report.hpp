@@ -6,6 +6,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace baton::topologies {
 
@@ -17,6 +19,13 @@ void finish_network(const ImportSource& source, Imported& result);
 /// the limits of a topology.
 std::optional<Rate> rate_of(double bytes_per_second);
 std::optional<Time> latency_of(double seconds);
+
+/// What links get that a file gives no rate or no latency.
+inline constexpr Rate kAssumedRate{50'000'000'000};
+inline constexpr Time kAssumedLatency{500'000};
+
+/// True for names of switches where a file says nothing else: those that start with "switch" or "sw".
+bool is_switch_name(std::string_view name);
 
 /// Refuses sizes beyond the limits of a topology before anything is made: so many nodes and directed links.
 void check_size(double nodes, double directed_links, const std::string& where);

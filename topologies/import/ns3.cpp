@@ -7,6 +7,7 @@
 #include <baton/topologies/import/network_report.hpp>
 #include <baton/topologies/import/pci_slots.hpp>
 #include <baton/topologies/import/text_lines.hpp>
+#include <baton/topologies/import/written_units.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -16,57 +17,7 @@
 namespace baton::topologies {
 namespace {
 
-struct Ns3Unit {
-    std::string_view name;
-    double factor;
-};
-
-// Rates as ns-3's DataRate takes them, in bytes per second. "b" is bits, "B" bytes.
-constexpr Ns3Unit kNs3Rates[] = {
-    {"bps", 1.0 / 8},
-    {"b/s", 1.0 / 8},
-    {"Bps", 1},
-    {"B/s", 1},
-    {"kbps", 1e3 / 8},
-    {"kb/s", 1e3 / 8},
-    {"Kbps", 1e3 / 8},
-    {"Kb/s", 1e3 / 8},
-    {"kBps", 1e3},
-    {"KBps", 1e3},
-    {"kB/s", 1e3},
-    {"KB/s", 1e3},
-    {"Mbps", 1e6 / 8},
-    {"Mb/s", 1e6 / 8},
-    {"MBps", 1e6},
-    {"MB/s", 1e6},
-    {"Gbps", 1e9 / 8},
-    {"Gb/s", 1e9 / 8},
-    {"GBps", 1e9},
-    {"GB/s", 1e9},
-    {"Tbps", 1e12 / 8},
-    {"Tb/s", 1e12 / 8},
-    {"Kib/s", 1024.0 / 8},
-    {"KiB/s", 1024.0},
-    {"Mib/s", 1048576.0 / 8},
-    {"MiB/s", 1048576.0},
-    {"Gib/s", 1073741824.0 / 8},
-    {"GiB/s", 1073741824.0},
-};
-constexpr Ns3Unit kNs3Times[] = {{"ps", 1e-12}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-
-// A number with a unit of the table directly behind it; a bare number takes `bare`.
-std::optional<double> with_unit(std::string_view word, std::span<const Ns3Unit> units, double bare) {
-    const std::size_t end = word.find_last_of("0123456789.");
-    if (end == std::string_view::npos) return std::nullopt;
-    const auto number = number_in(word.substr(0, end + 1));
-    const std::string_view name = word.substr(end + 1);
-    if (!number) return std::nullopt;
-    if (name.empty()) return *number * bare;
-    for (const Ns3Unit& unit : units) {
-        if (unit.name == name) return *number * unit.factor;
-    }
-    return std::nullopt;
-}
+constexpr double kBitPerSecond = 1.0 / 8;  // a bare number of ns-3's DataRate
 
 struct Ns3File {
     std::int64_t nodes = 0, per_server = 0, nvswitches = 0, switches = 0, links = 0;
@@ -176,8 +127,8 @@ Link ns3_link(const TextLine& line, const Ns3File& file) {
     link.from = end(words[0]);
     link.to = end(words[1]);
     if (link.from == link.to) throw line.error(fmt::format("node {} is linked to itself", link.from));
-    const auto rate = with_unit(words[2], kNs3Rates, 1.0 / 8);
-    const auto latency = with_unit(words[3], kNs3Times, 1);
+    const auto rate = written_rate(words[2], kBitPerSecond);
+    const auto latency = written_time(words[3], 1);
     const auto loss = number_in(words[4]);
     if (!rate || !rate_of(*rate))
         throw line.error(fmt::format("'{}' is no rate", shown(words[2])), "as 400Gbps");
@@ -209,7 +160,7 @@ struct Ns3Pairs {
 bool is_ns3_link(const TextLine& line) {
     const auto words = line.words();
     return words.size() == 5 && integer_in(words[0]) && integer_in(words[1]) &&
-           with_unit(words[2], kNs3Rates, 1.0 / 8);
+           written_rate(words[2], kBitPerSecond);
 }
 
 void add_ns3_links(const std::vector<TextLine>& lines, std::size_t next, const Ns3File& file,
