@@ -142,9 +142,10 @@ private:
         Contents value;
         for (std::uint16_t s = 0; s < instruction.sources; ++s) {
             Operand& source = operands[s];
-            if (source.kind == OperandKind::switch_group) return false;
             Contents more;
-            if (source.kind == OperandKind::message) {
+            if (source.kind == OperandKind::switch_group) {
+                if (!load_switched(source, more)) return false;
+            } else if (source.kind == OperandKind::message) {
                 more = std::move(messages_[at(source.target)].front());
                 messages_[at(source.target)].pop_front();
             } else if (!load(block.rank, source, more)) {
@@ -157,7 +158,8 @@ private:
             if (more.size() != value.size()) return false;
             for (std::size_t i = 0; i < value.size(); ++i) value[i].contributions += more[i].contributions;
         }
-        if (complete_ > 1 && instruction.sources > 1) {
+        const bool reduces = instruction.sources > 1 || operands[0].kind == OperandKind::switch_group;
+        if (complete_ > 1 && reduces) {
             const auto done = std::count_if(value.begin(), value.end(),
                                             [&](const Content& c) { return c.contributions == complete_; });
             instruction.finalize = done > 0 && done == static_cast<std::ptrdiff_t>(value.size());
@@ -169,13 +171,47 @@ private:
         }
         for (std::uint16_t d = 0; d < instruction.destinations; ++d) {
             Operand& destination = operands[instruction.sources + d];
-            if (destination.kind == OperandKind::switch_group) return false;
-            if (destination.kind == OperandKind::message) {
+            if (destination.kind == OperandKind::switch_group) {
+                if (!store_switched(destination, value)) return false;
+            } else if (destination.kind == OperandKind::message) {
                 messages_[at(destination.target)].push_back(value);
                 if (receiver_[at(destination.target)] >= 0) wake(receiver_[at(destination.target)]);
             } else if (!store(block.rank, destination, value)) {
                 return false;
             }
+        }
+        return true;
+    }
+
+    /// What the members of a switch group hold there, reduced. All must keep the place under one number.
+    bool load_switched(Operand& operand, Contents& value) {
+        if (operand.target < 0 || at(operand.target) >= program_.switch_groups.size()) return false;
+        const Operand as_written = operand;
+        for (const int member : program_.switch_groups[at(operand.target)]) {
+            Operand own = as_written;
+            own.kind = OperandKind::local;
+            Contents more;
+            if (!load(member, own, more)) return false;
+            if (value.empty())
+                value = std::move(more), operand.index = own.index;
+            else if (own.index != operand.index)
+                return false;
+            else
+                for (std::size_t i = 0; i < value.size(); ++i)
+                    value[i].contributions += more[i].contributions;
+        }
+        return true;
+    }
+    bool store_switched(Operand& operand, const Contents& value) {
+        if (operand.target < 0 || at(operand.target) >= program_.switch_groups.size()) return false;
+        const Operand as_written = operand;
+        for (const int member : program_.switch_groups[at(operand.target)]) {
+            Operand own = as_written;
+            own.kind = OperandKind::local;
+            if (!store(member, own, value)) return false;
+            if (member != program_.switch_groups[at(operand.target)].front() && own.index != operand.index)
+                return false;
+            operand.index = own.index;
         }
         return true;
     }
@@ -255,6 +291,37 @@ private:
 }  // namespace
 
 std::vector<std::string> complete_values(ir::Program& program) { return Completion(program).run(); }
+
+ir::Operand own_places(const ir::Program& program, int rank, char buffer, std::int64_t offset,
+                       std::int64_t count) {
+    Operand operand;
+    operand.buffer = buffer == 'i'   ? ir::Buffer::input
+                     : buffer == 'o' ? ir::Buffer::output
+                                     : ir::Buffer::scratch;
+    operand.index = static_cast<std::int32_t>(offset);
+    operand.chunks = static_cast<std::int32_t>(count);
+    if (operand.buffer != ir::Buffer::input || !program.in_place.value_or(false)) return operand;
+    const ir::Collective& collective = program.collective;
+    if (collective.places(rank, ir::Buffer::input) == 0) {  // broadcast and scatter beside the root
+        operand.buffer = ir::Buffer::output;
+    } else if (offset + count <= collective.places(rank, ir::Buffer::input)) {
+        const std::int64_t first = collective.output_alias(rank, offset);
+        if (first >= 0 && collective.output_alias(rank, offset + count - 1) == first + count - 1) {
+            operand.buffer = ir::Buffer::output;
+            operand.index = static_cast<std::int32_t>(first);
+        }
+    }
+    return operand;
+}
+
+void note_clobbers(ir::Program& program) {
+    for (const ir::RankProgram& rank : program.ranks)
+        for (const ir::Threadblock& block : rank.threadblocks)
+            for (const ir::Instruction& instruction : block.instructions)
+                for (const Operand& operand : block.destinations(instruction))
+                    if (operand.kind != OperandKind::message && operand.buffer == ir::Buffer::input)
+                        program.clobbers_input = true;
+}
 
 void sort_connections(ir::Program& program) {
     std::vector<int> order(program.connections.size()), number(order.size());

@@ -21,6 +21,15 @@ inline constexpr std::int64_t kMostImportedMoves = std::int64_t{1} << 28;
 /// several places. Operands must lie within their buffers. Returns warnings.
 std::vector<std::string> complete_values(ir::Program& program);
 
+/// The places [offset, offset + count) that a file calls 'i'(nput), 'o'(utput) or 's'(cratch), as a local
+/// operand of `rank`. In a program that serves calls in place only, input places that share memory with
+/// output places become those.
+ir::Operand own_places(const ir::Program& program, int rank, char buffer, std::int64_t offset,
+                       std::int64_t count);
+
+/// Sets `clobbers_input` where an instruction writes to input, its own or that of others.
+void note_clobbers(ir::Program& program);
+
 /// Renumbers connections by sender, receiver and channel.
 void sort_connections(ir::Program& program);
 

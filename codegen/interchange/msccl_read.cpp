@@ -41,8 +41,7 @@ public:
         count_places();
         for (std::size_t r = 0; r < file_.gpus.size(); ++r) rank(static_cast<int>(r));
         for (std::size_t r = 0; r < file_.gpus.size(); ++r) set_needs(static_cast<int>(r));
-        for (const ir::RankProgram& each : program_.ranks)
-            for (const ir::Threadblock& block : each.threadblocks) note_clobbers(block);
+        note_clobbers(program_);
         program_.foreign = file_.foreign;
         sort_connections(program_);
         for (std::string& each : complete_values(program_)) remarks_.warnings.push_back(std::move(each));
@@ -164,26 +163,8 @@ private:
         return static_cast<int>(found->second);
     }
 
-    /// In place, input places that share memory with output places become those.
     ir::Operand local(int rank, Place place, std::int64_t count) const {
-        ir::Operand operand;
-        operand.buffer = place.buffer == 'i'   ? ir::Buffer::input
-                         : place.buffer == 'o' ? ir::Buffer::output
-                                               : ir::Buffer::scratch;
-        operand.index = static_cast<std::int32_t>(place.offset);
-        operand.chunks = static_cast<std::int32_t>(count);
-        if (operand.buffer != ir::Buffer::input || !program_.in_place.value_or(false)) return operand;
-        const ir::Collective& collective = program_.collective;
-        if (collective.places(rank, ir::Buffer::input) == 0) {  // broadcast and scatter beside the root
-            operand.buffer = ir::Buffer::output;
-        } else if (place.offset + count <= collective.places(rank, ir::Buffer::input)) {
-            const std::int64_t first = collective.output_alias(rank, place.offset);
-            if (first >= 0 && collective.output_alias(rank, place.offset + count - 1) == first + count - 1) {
-                operand.buffer = ir::Buffer::output;
-                operand.index = static_cast<std::int32_t>(first);
-            }
-        }
-        return operand;
+        return own_places(program_, rank, place.buffer, place.offset, count);
     }
 
     void rank(int r) {
@@ -281,13 +262,6 @@ private:
                             r, b, step, dependency.step, dependency.threadblock, published));
         return {r, static_cast<std::int32_t>(dependency.threadblock),
                 numbers_[at(r)][at(dependency.threadblock)][published], ir::Event::completed};
-    }
-
-    void note_clobbers(const ir::Threadblock& block) {
-        for (const ir::Instruction& instruction : block.instructions)
-            for (const ir::Operand& operand : block.destinations(instruction))
-                if (operand.kind == ir::OperandKind::local && operand.buffer == ir::Buffer::input)
-                    program_.clobbers_input = true;
     }
 
     const File& file_;
