@@ -1,0 +1,222 @@
+#include <baton/synth/candidate_maker.hpp>
+
+#include <baton/base/error.hpp>
+#include <baton/synth/breadth_first.hpp>
+#include <baton/synth/depth_bound.hpp>
+#include <baton/synth/forest.hpp>
+#include <baton/synth/in_network.hpp>
+#include <baton/synth/joint.hpp>
+#include <baton/synth/relay.hpp>
+#include <baton/synth/rerouted.hpp>
+#include <baton/synth/shortest_paths.hpp>
+#include <baton/synth/switch_pruning.hpp>
+#include <baton/synth/tree_optimum.hpp>
+#include <baton/synth/tree_schedules.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace baton::synth {
+
+using topologies::Topology;
+
+namespace {
+
+constexpr std::int64_t kMostTrees = 256;
+constexpr int kFewRanks = 32;            // forest: up to so many it is packed in more than one way
+constexpr double kNoGain = 1.001;        // of the bound: nothing is left for joint to gain
+constexpr double kWorthDetours = 0.004;  // loss of joint for which it looks for other routes
+
+}  // namespace
+
+// One tree per root (few steps, shallow) and as many as it takes (full rate). Trees with pinned routes
+// are at times slower than their load on links says, by sharing: then trees with fewer ways are tried
+// too.
+void CandidateMaker::packed_trees() {
+    require_few_steps(collective_, options_.step_limit);
+    std::vector<TreeLimits> attempts;
+    if (options_.trees > 0)
+        attempts = {TreeLimits(options_.trees, true, options_.most_depth)};
+    else
+        attempts = {TreeLimits(1, false, options_.most_depth),
+                    TreeLimits(kMostTrees, false, options_.most_depth)};
+    std::set<std::string> labels;
+    bool pinned = false;
+    const auto attempt = [&](TreeLimits limits) {
+        limits.most_steps = options_.step_limit;
+        // Routes over relays of a group are none of the machine's.
+        if (!collective_.groups.empty()) limits.ways = TreeWays::default_routes;
+        std::int64_t trees = 0;
+        int depth = 0;
+        double loss = 0;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            ForestAlgorithm made = forest(machine, collective, limits, options_.policy, options_.seed);
+            trees = std::max(trees, made.trees_per_root);
+            depth = std::max(depth, made.depth);
+            loss = std::max(loss, made.loss);
+            return std::move(made.algorithm);
+        });
+        pinned = !all.vias.empty();
+        const std::string variant = trees_in_words(trees, depth, loss);
+        if (labels.insert(variant).second) add("forest", variant, std::move(all), depth);
+    };
+    for (const TreeLimits& limits : attempts) attempt(limits);
+    for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
+        if (!pinned || collective_.ranks > kFewRanks) break;
+        TreeLimits limits = attempts.back();
+        limits.ways = ways;
+        attempt(limits);
+    }
+}
+
+ir::Algorithm CandidateMaker::in_groups(const MakeForAll& make) {
+    ir::Algorithm made = by_group(topology_, collective_, make);
+    if (collective_.groups.empty()) return made;
+    made = with_relays(made, routes_, options_.step_limit);
+    // Relays between members of a group are hops too.
+    const int phases = collective_.kind == ir::CollectiveKind::all_reduce ? 2 : 1;
+    const int depth = options_.most_depth > 0 ? message_depth(made) : 0;
+    if (depth > phases * options_.most_depth)
+        throw input_error(fmt::format("with relays outside of the groups, {} hops are more than {}", depth,
+                                      phases * options_.most_depth),
+                          "--max-depth");
+    return made;
+}
+
+// Whether reduce_scatter and all_gather by trees with equal shares, one after the other, take no longer
+// than any all_reduce must: then `joint` can gain nothing on `forest`.
+bool CandidateMaker::equal_shares_suffice() const {
+    if (collective_.kind != ir::CollectiveKind::all_reduce || !collective_.groups.empty()) return false;
+    const double both =
+        (phase_optimum(topology_, collective_, true) + phase_optimum(topology_, collective_, false)) /
+        collective_.ranks;
+    Topology end_points = topology_;  // joint's trees reduce at ranks only
+    for (topologies::Node& node : end_points.nodes) node.multicast = node.reduce = false;
+    return both <= bandwidth_bound(end_points, collective_).seconds_per_byte.value() * kNoGain;
+}
+
+// On default routes, and where those fall short of the optimum also on others.
+void CandidateMaker::joint_trees() {
+    if (among_others() && collective_.ranks > kFewRanks && equal_shares_suffice())
+        throw input_error("forests with equal shares of all ranks reach the bound already");
+    double loss = 0;
+    for (const JointWays ways : {JointWays::usual, JointWays::detours}) {
+        if (ways == JointWays::detours && loss < kWorthDetours) return;
+        std::string variant;
+        int depth = 0, deepest = 0;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            JointAlgorithm made = joint(machine, collective, options_.policy, options_.seed, ways);
+            loss = std::max(loss, made.optimum / made.rate - 1);
+            variant = fmt::format("{} tree pairs from {} roots, depth {}, optimum of trees +{:.2f}%",
+                                  made.trees, made.roots, made.depth, 100 * (made.optimum / made.rate - 1));
+            depth = std::max(depth, made.depth);
+            deepest = std::max(deepest, made.deepest);
+            return std::move(made.algorithm);
+        });
+        if (options_.most_depth > 0 && deepest > options_.most_depth)
+            throw input_error(
+                fmt::format("joint's trees are {} hops deep, above the bound of {}: it cannot "
+                            "trade rate for depth; see forest and rerouted",
+                            deepest, options_.most_depth));
+        add("joint", variant, std::move(all), depth);
+    }
+}
+
+// Not among others: no backend runs switch steps, so the winner could not be lowered.
+void CandidateMaker::switch_steps() {
+    if (among_others()) throw input_error("switch steps are not lowered to any backend; ask for it by name");
+    pruned_trees();
+    if (collective_.kind != ir::CollectiveKind::all_reduce) return;
+    std::string variant;
+    ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+        InNetworkAlgorithm made = in_network(machine, collective, options_.policy, options_.seed);
+        variant = fmt::format("{} of {} ranks", counted(made.domains, "domain"), made.per_domain);
+        return std::move(made.algorithm);
+    });
+    add("in_network", variant, std::move(all));
+}
+
+// Trees of other families, shallow and of full rate, whose messages share links through switches.
+void CandidateMaker::pruned_trees() {
+    if (!collective_.groups.empty()) throw input_error("in_network serves one group of all ranks only");
+    if (std::none_of(topology_.nodes.begin(), topology_.nodes.end(),
+                     [](const topologies::Node& node) { return node.multicast || node.reduce; }))
+        throw input_error("no switch of this topology reduces or multicasts");
+    SynthesisOptions options = options_;
+    for (const char* family : {"shortest_paths", "forest"}) {
+        options.algorithm = family;
+        CandidateMaker maker(topology_, collective_, options, {});
+        CandidateList trees = maker.make(family);
+        std::move(trees.refusals.begin(), trees.refusals.end(), std::back_inserter(list_.refusals));
+        for (const Candidate& tree : trees.candidates) {
+            PrunedAlgorithm made = with_switch_steps(topology_, routes_, *tree.algorithm);
+            if (made.switched == 0) continue;
+            add("in_network",
+                fmt::format("{}, {} for {}", tree.label(), counted(made.switched, "switch step"),
+                            counted(made.replaced, "message")),
+                std::move(made.algorithm), tree.depth);
+        }
+    }
+}
+
+void CandidateMaker::breadth_first_layers() {
+    require_few_steps(collective_, options_.step_limit);
+    std::string variant;
+    int depth = 0;
+    ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+        BreadthFirstAlgorithm made =
+            breadth_first(machine, collective, options_.policy, options_.seed, options_.most_depth);
+        if (made.depth <= 1 && among_others())
+            throw input_error("every rank reaches every other in one step: see all_pairs and direct");
+        variant = trees_in_words(made.trees_per_root, made.depth);
+        depth = std::max(depth, made.depth);
+        return std::move(made.algorithm);
+    });
+    add("bfb", variant, std::move(all), depth);
+}
+
+// Groups are searched once; the last result of a group stands beside all further ones of the others.
+void CandidateMaker::rerouted_trees() {
+    require_few_steps(collective_, options_.step_limit);
+    std::vector<std::vector<ReroutedAlgorithm>> found;
+    for (std::size_t number = 0, most = 1; number < most; ++number) {
+        double loss = 0;
+        int depth = 0;
+        std::int64_t trees = 0;
+        std::size_t group = 0;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            if (group == found.size())
+                found.push_back(
+                    rerouted(machine, collective, options_.policy, options_.seed, options_.most_depth));
+            const std::vector<ReroutedAlgorithm>& made = found[group++];
+            most = std::max(most, made.size());
+            const ReroutedAlgorithm& own = made[std::min(number, made.size() - 1)];
+            depth = std::max(depth, own.depth);
+            trees = std::max(trees, own.trees_per_root);
+            loss = std::max(loss, own.loss);
+            return own.algorithm;
+        });
+        add("rerouted", trees_in_words(trees, depth, loss), std::move(all), depth);
+    }
+}
+
+void CandidateMaker::shortest_path_trees() {
+    require_few_steps(collective_, options_.step_limit);
+    for (const std::int64_t per_root : {1, 4}) {
+        int depth = 0;
+        ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
+            ShortestPathAlgorithm made = shortest_paths(machine, collective, per_root, options_.policy,
+                                                        options_.seed, options_.most_depth);
+            depth = std::max(depth, made.depth);
+            return std::move(made.algorithm);
+        });
+        add("shortest_paths", trees_in_words(per_root, depth), std::move(all), depth);
+        // Where all ways are single hops, more trees are the same tree.
+        if (depth <= 1) return;
+    }
+}
+
+}  // namespace baton::synth
