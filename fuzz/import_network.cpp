@@ -2,7 +2,7 @@
 #include "import_target.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    for (const char* format : {"astra-sim", "simai", "ns3", "htsim", "taccl", "graphml"})
+    for (const char* format : {"astra-sim", "simai", "ns3", "htsim", "taccl", "graphml", "tacos-csv", "te-ccl"})
         fuzz_import(format, data, size);
     return 0;
 }

@@ -54,6 +54,18 @@ inline constexpr Importer kGraphmlImporter = {
     "graphml", "GraphML: nodes and edges with types, rates and latencies (NetworkX, yEd, Topology Zoo)",
     recognizes_graphml, read_graphml};
 
+bool recognizes_tacos_csv(std::string_view text);
+Imported read_tacos_csv(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kTacosCsvImporter = {
+    "tacos-csv", "topology CSV of TACOS: the number of NPUs, then Src,Dest,Latency (ns),Bandwidth (GB/s)",
+    recognizes_tacos_csv, read_tacos_csv};
+
+bool recognizes_te_ccl(std::string_view text);
+Imported read_te_ccl(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kTeCclImporter = {
+    "te-ccl", "input JSON of TE-CCL: one of its machines and the number of chassis", recognizes_te_ccl,
+    read_te_ccl};
+
 bool recognizes_ibnetdiscover(std::string_view text);
 Imported read_ibnetdiscover(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kIbnetdiscoverImporter = {

@@ -10,8 +10,8 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter,       kHwlocImporter,   kGraphmlImporter,   kAstraSimImporter,
-    kSimaiImporter,         kNs3Importer,     kHtsimImporter,     kTacclImporter,
+    kNcclXmlImporter,       kHwlocImporter,   kGraphmlImporter,   kAstraSimImporter, kSimaiImporter,
+    kNs3Importer,           kHtsimImporter,   kTacclImporter,     kTacosCsvImporter, kTeCclImporter,
     kIbnetdiscoverImporter, kRocmSmiImporter, kNvidiaSmiImporter, kEdgeListImporter,
 };
 
