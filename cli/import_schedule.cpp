@@ -67,11 +67,13 @@ int import_schedule(const ScheduleImport& request) {
         next = verdict.right ? "baton run " + shell_word(request.output)
                              : "baton verify " + shell_word(request.output);
         if (verdict.right && imported.program.in_place.value_or(false)) next += " --in-place";
-        // Code is generated for the simple protocol only.
-        bool simple = true;
-        for (const ir::Connection& c : imported.program.connections)
-            simple = simple && c.protocol == ir::Protocol::simple;
-        if (verdict.right && !simple) next += " --backend interpreter";
+        // No code is generated for switches, nor for what writes its input.
+        bool switches = false;
+        for (const ir::RankProgram& rank : imported.program.ranks)
+            for (const ir::Threadblock& block : rank.threadblocks)
+                for (const ir::Operand& operand : block.operands)
+                    switches = switches || operand.kind == ir::OperandKind::switch_group;
+        if (verdict.right && (switches || imported.program.clobbers_input)) next += " --backend interpreter";
     }
     if (request.json) {
         Json out = {{"file", request.path},

@@ -108,6 +108,7 @@ private:
 
 RunInputOptions RunCommand::input_options() const {
     RunInputOptions options;
+    options.emit = backend_ != "interpreter";
     options.load.params = parse_params(params_);
     options.load.ranks = ranks_;
     options.load.root = root_;

@@ -31,6 +31,7 @@ void build(RunInput& input, const RunInputOptions& options) {
         throw check_error("the program is too large to be proven right, and is not run", input.name,
                           "use fewer ranks or chunks");
     }
+    if (!options.emit) return;
     codegen::EmitOptions emit;
     emit.entries = {{input.arguments.type, input.arguments.op, input.arguments.nan}};
     emit.instances = options.instances;

@@ -22,6 +22,7 @@ struct RunInputOptions {
     std::optional<std::int64_t> size;  ///< bytes as nccl-tests counts them, instead of the count
     bool in_place = false;
     int instances = 1;
+    bool emit = true;  ///< false: the program is verified only, and `module` stays empty
 };
 
 /// A schedule that can be run.

@@ -54,13 +54,6 @@ private:
             throw check_error("the program and its collective have different numbers of ranks",
                               program_.name);
         }
-        for (std::size_t c = 0; c < program_.connections.size(); ++c) {
-            if (program_.connections[c].protocol != ir::Protocol::simple) {
-                throw input_error(fmt::format("protocol {} cannot be emitted yet",
-                                              to_string(program_.connections[c].protocol)),
-                                  fmt::format("connection {}", c), "use protocol simple");
-            }
-        }
         for (std::size_t rank = 0; rank < program_.ranks.size(); ++rank) {
             const auto& threadblocks = program_.ranks[rank].threadblocks;
             for (std::size_t number = 0; number < threadblocks.size(); ++number) {
@@ -78,9 +71,8 @@ private:
             throw input_error("an instruction has more than 32 sources or destinations", place, "split it");
         }
         const auto fine = [&](const ir::Operand& operand) {
-            if (operand.kind == ir::OperandKind::switch_group || operand.kind == ir::OperandKind::remote) {
-                throw input_error("switch and remote operands cannot be emitted yet", place, "use messages");
-            }
+            if (operand.kind == ir::OperandKind::switch_group)
+                throw input_error("switch operands cannot be emitted yet", place, "use messages");
             if (operand.kind == ir::OperandKind::message &&
                 (operand.target < 0 ||
                  static_cast<std::size_t>(operand.target) >= program_.connections.size())) {
@@ -158,10 +150,13 @@ private:
                     const ir::Instruction& instruction = tb.instructions[i];
                     for (int o = 0; o < instruction.sources + instruction.destinations; ++o) {
                         const ir::Operand& operand = tb.operands[instruction.first_operand + o];
-                        if (operand.kind != ir::OperandKind::local) continue;
+                        if (operand.kind != ir::OperandKind::local && operand.kind != ir::OperandKind::remote)
+                            continue;
                         auto& classes = classes_[rank][number][i];
                         if (!classes.empty() && operand.buffer == ir::Buffer::scratch) continue;
-                        classes = classes_at(static_cast<int>(rank), operand);
+                        classes = classes_at(
+                            operand.kind == ir::OperandKind::remote ? operand.target : static_cast<int>(rank),
+                            operand);
                     }
                 }
             }
@@ -274,6 +269,21 @@ private:
         return access;
     }
 
+    /// A place of another rank, behind the end of a put connection that the threadblock owns.
+    Access remote_access(const ir::Threadblock& tb, const ir::Operand& operand, const std::string& place) {
+        Access access = place_access(Site::remote, operand.target, operand);
+        const auto end = std::find_if(tb.sends.begin(), tb.sends.end(), [&](int c) {
+            return program_.connections[c].dst == operand.target &&
+                   program_.connections[c].mode == ir::Mode::put;
+        });
+        if (end == tb.sends.end())
+            throw internal_error("no connection to the rank of a remote operand", place);
+        access.end = static_cast<int>(end - tb.sends.begin());
+        access.sends = true;
+        note_remote(operand.target, operand.buffer);
+        return access;
+    }
+
     static const ir::Operand& only_local(std::span<const ir::Operand> operands, const std::string& place) {
         for (const ir::Operand& operand : operands) {
             if (operand.kind == ir::OperandKind::local) return operand;
@@ -297,6 +307,10 @@ private:
         for (const ir::Operand& operand : tb.sources(instruction)) {
             if (operand.kind == ir::OperandKind::local) {
                 out.sources.push_back(place_access(Site::local, at.rank, operand));
+                continue;
+            }
+            if (operand.kind == ir::OperandKind::remote) {
+                out.sources.push_back(remote_access(tb, operand, place));
                 continue;
             }
             const ir::Connection& connection = program_.connections[operand.target];
@@ -324,6 +338,10 @@ private:
         for (const ir::Operand& operand : tb.destinations(instruction)) {
             if (operand.kind == ir::OperandKind::local) {
                 out.destinations.push_back(place_access(Site::local, at.rank, operand));
+                continue;
+            }
+            if (operand.kind == ir::OperandKind::remote) {
+                out.destinations.push_back(remote_access(tb, operand, place));
                 continue;
             }
             const ir::Connection& connection = program_.connections[operand.target];

@@ -2,6 +2,7 @@
 
 #include <baton/base/error.hpp>
 #include <baton/codegen/emit/analysis.hpp>
+#include <baton/codegen/emit/prepare.hpp>
 #include <baton/codegen/emit/roles.hpp>
 #include <baton/codegen/prelude.hpp>
 
@@ -253,7 +254,8 @@ void check(const ir::Program& program, const EmitOptions& options) {
 
 Module emit(const ir::Program& program, const EmitOptions& options, const ir::ProgramReport* report) {
     check(program, options);
-    const EmitPlan plan = analyze(program);
+    const std::optional<ir::Program> prepared = prepared_program(program);
+    const EmitPlan plan = analyze(prepared ? *prepared : program);
     PrintedRoles roles = print_roles(plan, options.instances, std::max(options.straight, 0));
     Module module;
     Manifest& m = module.manifest;

@@ -183,6 +183,10 @@ TEST_CASE("what cannot be emitted is refused in words") {
     CHECK(!refused(program, options));
     ir::Program other = program;
     other.connections[0].protocol = ir::Protocol::ll;
+    CHECK(!refused(other, options));
+    CHECK(codegen::emit(other, options).source == codegen::emit(program, options).source);
+    other.switch_groups = {{0, 1, 2}};
+    other.ranks[0].threadblocks[0].operands[0] = {ir::OperandKind::switch_group, ir::Buffer::output, 0, 0, 1};
     CHECK(refused(other, options));
     CHECK_THROWS_AS(codegen::pair_entries({ir::DataType::f32, ir::DataType::i32}, {ir::ReduceOp::maxloc}),
                     Error);

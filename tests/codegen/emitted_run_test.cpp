@@ -1,6 +1,7 @@
 // Emitted modules on teams of threads: right results and no race.
 #include <baton/codegen/emit.hpp>
 #include <baton/codegen/lower.hpp>
+#include <baton/ir/verify.hpp>
 #include <support/full.hpp>
 #include <support/module_runner.hpp>
 #include <support/module_sampler.hpp>
@@ -65,7 +66,76 @@ ir::Algorithm weighted_ring(int n) {
     return b.build();
 }
 
+/// All-gather in one instruction a rank: it writes its shard to everybody's output, and nobody waits.
+ir::Program written_all_gather(int n, std::int64_t chunks) {
+    using enum ir::Buffer;
+    const auto count = static_cast<std::int32_t>(chunks);
+    ir::Program program;
+    program.name = "written all-gather";
+    program.collective = collective(ir::CollectiveKind::all_gather, n, chunks);
+    program.ranks.resize(static_cast<std::size_t>(n));
+    for (int r = 0; r < n; ++r) {
+        const ir::Operand source{ir::OperandKind::local, input, -1, 0, count};
+        std::vector<ir::Operand> destinations;
+        for (int p = 0; p < n; ++p)
+            destinations.push_back({ir::OperandKind::remote, output, p, r * count, count});
+        program.ranks[static_cast<std::size_t>(r)].threadblocks.emplace_back().add({&source, 1},
+                                                                                   destinations);
+    }
+    return program;
+}
+
+/// All-reduce in which each rank packs its input into scratch, and reads everybody's when that is done.
+ir::Program read_all_reduce(int n) {
+    using enum ir::Buffer;
+    ir::Program program;
+    program.name = "read all-reduce";
+    program.collective = collective(ir::CollectiveKind::all_reduce, n, 2);
+    program.ranks.resize(static_cast<std::size_t>(n));
+    for (int r = 0; r < n; ++r) {
+        ir::RankProgram& rank = program.ranks[static_cast<std::size_t>(r)];
+        rank.scratch_classes = {0, 1};
+        const ir::Operand in{ir::OperandKind::local, input, -1, 0, 2};
+        const ir::Operand packed{ir::OperandKind::local, scratch, -1, 0, 2};
+        const ir::Operand out{ir::OperandKind::local, output, -1, 0, 2};
+        rank.threadblocks.resize(2);
+        rank.threadblocks[0].add({&in, 1}, {&packed, 1});
+        std::vector<ir::Operand> sources;
+        std::vector<ir::Need> needs;
+        for (int p = 0; p < n; ++p) {
+            sources.push_back({ir::OperandKind::remote, scratch, p, 0, 2});
+            needs.push_back({p, 0, 0, ir::Event::completed});
+        }
+        rank.threadblocks[1].add(sources, {&out, 1}, needs, -1, n > 1);
+    }
+    ir::mark_posts(program);
+    return program;
+}
+
 }  // namespace
+
+TEST_CASE("programs that read and write places of other ranks give exact results and no race") {
+    if (!available("g++")) {
+        MESSAGE("skipped: no g++");
+        return;
+    }
+    ModuleRunner runner;
+    ModuleCases cases;
+    std::uint32_t seed = 5;
+    for (const int n : {1, 2, 5})
+        for (const ir::Program& program :
+             {written_all_gather(n, 1), written_all_gather(n, 3), read_all_reduce(n)}) {
+            CAPTURE(program.name);
+            REQUIRE(ir::verify(program).assurance == ir::Assurance::proved);
+            codegen::EmitOptions options;
+            options.entries = {{ir::DataType::u32, ir::ReduceOp::sum}};
+            options.instances = 1 + static_cast<int>(seed % 2);
+            const codegen::Module module = codegen::emit(program, options);
+            cases.add(fmt::format("{} {}", program.name, n), module, module.manifest.entries.at(0),
+                      {{301, 3}, {7, 2}, {90, 4, 3, true}}, 4096, ++seed);
+        }
+    run_all(runner, cases, {2});
+}
 
 TEST_CASE("emitted algorithms give exact results and no race, in every mode and with random options") {
     if (!available("g++")) {
