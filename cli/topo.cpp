@@ -171,7 +171,7 @@ public:
                                    "ranks, hosts, links by kind with goodput, the NIC of each GPU, warnings");
         check_ = app.add_subcommand("check", "reads a topology and says what is wrong with it");
         generate_ = app.add_subcommand("generate", "writes a preset or a generated topology as a document");
-        draw_ = app.add_subcommand("draw", "draws a topology as DOT or SVG (SVG needs Graphviz)");
+        draw_ = app.add_subcommand("draw", "draws a topology as DOT or SVG");
         for (CLI::App* sub : {show_, check_, generate_, draw_}) {
             sub->add_option("TOPO", spec_, "a file, a preset with parameters or a generator")->required();
         }

@@ -16,8 +16,13 @@ function(baton_compile_options target)
     target_compile_options(${target} PRIVATE -ffp-contract=off)
   endif()
   if(BATON_SANITIZE)
-    target_compile_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer)
+    # Undefined behavior ends the program too, else a test or a fuzzer would pass it by.
+    target_compile_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE} -fno-sanitize-recover=undefined
+                                            -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${BATON_SANITIZE})
+  endif()
+  if(BATON_LIBFUZZER)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # what is covered steers the search
   endif()
 endfunction()
 

@@ -1,4 +1,4 @@
-// Pictures of a topology, by Graphviz.
+// Pictures of a topology.
 #pragma once
 
 #include <baton/topologies/topology.hpp>
@@ -13,12 +13,13 @@ namespace baton::topologies {
 /// any size.
 std::string to_dot(const Topology& topology);
 
-/// Largest topology that is laid out; Graphviz needs minutes and gigabytes beyond.
-inline constexpr int kMostDrawnNodes = 2000;
+/// Most boxes and lines of an SVG picture, and the width in pixels above which less is drawn.
+inline constexpr int kMostDrawnNodes = 400, kMostDrawnLines = 4000, kWidestDrawing = 4000;
 
-/// The same as an SVG picture. Runs the program `dot` of Graphviz: a missing-part error where it is not
-/// installed, an input error for more than `kMostDrawnNodes` nodes or when the layout takes longer than two
-/// minutes.
+/// The same as an SVG picture, laid out as `lay_out` says, with a legend of the links; a line's color tells
+/// its kind, its width the rate. Switches that are alike, more than 64 lines together, are one box. A machine
+/// that is larger than the limits is drawn with each host as one box, then with nodes that are alike as one
+/// box, and the picture says so; an input error when even that is too much. Deterministic.
 std::string to_svg(const Topology& topology);
 
 }  // namespace baton::topologies
