@@ -23,6 +23,8 @@ struct Branches {
     std::vector<int> depth;
 };
 
+constexpr std::size_t kUsesOfAnEdge = 8;  // links and limits that one edge of usual machines uses
+
 double power(double x) {  // x^12
     const double cube = x * x * x, sixth = cube * cube;
     return sixth * sixth;
@@ -40,6 +42,7 @@ public:
         }
         load_.assign(graph.capacities().size(), 0);
         users_.resize(graph.capacities().size());
+        change_places_.resize(graph.capacities().size());
         for (std::size_t e = 0; e < edges_.size(); ++e) {
             for (const topologies::LinkShare& use : graph.uses()[e])
                 users_[at(use.link)].push_back(static_cast<int>(e));
@@ -130,21 +133,26 @@ private:
 
     // Change of the potential when this much leaves some edges for others.
     double change(double amount, const std::vector<int>& from, const std::vector<int>& to) {
-        spent_ += static_cast<std::int64_t>(from.size() + to.size());
         changes_.clear();
+        ++change_mark_;
+        std::size_t uses = 0;
         const auto note = [&](int e, double sign) {
+            uses += graph_.uses()[at(e)].size();
             for (const topologies::LinkShare& use : graph_.uses()[at(e)]) {
                 const double by = sign * amount * use.share / graph_.capacities()[at(use.link)] * scale_;
-                const auto known = std::find_if(changes_.begin(), changes_.end(),
-                                                [&](const auto& c) { return c.first == use.link; });
-                if (known != changes_.end())
-                    known->second += by;
-                else
+                ChangePlace& place = change_places_[at(use.link)];
+                if (place.mark == change_mark_) {
+                    changes_[place.index].second += by;
+                } else {
+                    place = {change_mark_, changes_.size()};
                     changes_.push_back({use.link, by});
+                }
             }
         };
         for (const int e : from) note(e, -1);
         for (const int e : to) note(e, 1);
+        // Edges that spread over many planes of switches count for more than one.
+        spent_ += static_cast<std::int64_t>(std::max(from.size() + to.size(), uses / kUsesOfAnEdge));
         double sum = 0;
         for (const auto& [resource, by] : changes_)
             sum += power(load_[at(resource)] + by) - power(load_[at(resource)]);
@@ -412,7 +420,13 @@ private:
     std::vector<std::vector<int>> users_;  // per resource: edges
     std::vector<std::vector<std::pair<std::size_t, int>>> carried_;  // per edge: (tree, vertex)
     std::vector<Branches> trees_;
-    std::vector<std::pair<int, double>> changes_;
+    struct ChangePlace {
+        std::uint64_t mark = 0;
+        std::size_t index = 0;
+    };
+    std::vector<std::pair<int, double>> changes_;  // of the last `change`, by resource
+    std::vector<ChangePlace> change_places_;       // per resource, where it stands among `changes_`
+    std::uint64_t change_mark_ = 0;
     std::int64_t spent_ = 0, moved_ = 0, replaced_ = 0;
 };
 
