@@ -72,6 +72,12 @@ inline constexpr Importer kIbnetdiscoverImporter = {
     "ibnetdiscover", "output of ibnetdiscover: switches and channel adapters of an InfiniBand fabric",
     recognizes_ibnetdiscover, read_ibnetdiscover};
 
+bool recognizes_topograph(std::string_view text);
+Imported read_topograph(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kTopographImporter = {
+    "topograph", "models of NVIDIA topograph (YAML), and SLURM's topology.conf and topology.yaml",
+    recognizes_topograph, read_topograph};
+
 bool recognizes_hwloc(std::string_view text);
 Imported read_hwloc(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kHwlocImporter = {"hwloc", "lstopo's XML of a host (lstopo --of xml)",
