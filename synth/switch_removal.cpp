@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace baton::synth {
@@ -40,6 +41,7 @@ public:
     }
 
     bool run() {
+        trim();
         if (lacking() > 0) return false;
         for (const int w : order()) {
             if (!remove(w)) return false;
@@ -66,14 +68,17 @@ private:
         std::vector<PathPart> parts;
     };
 
-    // Vertices nearest to the ranks first, so that fabrics see ranks (or what stands for them).
+    // Vertices nearest to the ranks first, in whichever direction, so that fabrics see ranks (or what stands
+    // for them).
     std::vector<int> order() const {
         std::vector<int> distance(at(graph_.vertices()), -1), queue;
         for (int r = 0; r < graph_.ranks(); ++r) distance[at(r)] = 0, queue.push_back(r);
         for (std::size_t q = 0; q < queue.size(); ++q) {
-            for (const auto& [t, bundle] : bundles_[at(queue[q])]) {
+            const auto reach = [&](int t) {
                 if (distance[at(t)] < 0) distance[at(t)] = distance[at(queue[q])] + 1, queue.push_back(t);
-            }
+            };
+            for (const auto& [t, bundle] : bundles_[at(queue[q])]) reach(t);
+            for (const int u : in_[at(queue[q])]) reach(u);
         }
         std::vector<int> list;
         for (int w = graph_.ranks(); w < graph_.vertices(); ++w) list.push_back(w);
@@ -91,6 +96,36 @@ private:
         }
         bundle.total += by;
         flow_.set_capacity(bundle.arc, bundle.total);
+    }
+
+    // Takes away what no flow can use: more into a forwarding vertex than leaves it to others, and the other
+    // way round. Splitting would take it for room.
+    void trim() {
+        for (bool again = true; again;) {
+            again = false;
+            for (int w = graph_.ranks(); w < graph_.vertices(); ++w) {
+                std::int64_t in = 0, out = 0;
+                for (const int u : in_[at(w)]) in += into(u, w);
+                for (const auto& [t, bundle] : bundles_[at(w)]) out += bundle.total;
+                std::vector<std::tuple<int, int, std::int64_t>> usable;
+                for (const int u : in_[at(w)]) usable.push_back({u, w, out - into(w, u)});
+                for (const auto& [t, bundle] : bundles_[at(w)]) usable.push_back({w, t, in - into(t, w)});
+                for (const auto& [from, to, most] : usable) again |= lower(from, to, most);
+            }
+        }
+    }
+    // Whether the arc had more.
+    bool lower(int from, int to, std::int64_t most) {
+        std::int64_t excess = into(from, to) - most;
+        if (excess <= 0) return false;
+        change(from, to, -excess);
+        for (PathPart& part : bundles_[at(from)].at(to).parts) {
+            const std::int64_t less = std::min(part.amount, excess);
+            part.amount -= less;
+            excess -= less;
+        }
+        std::erase_if(bundles_[at(from)].at(to).parts, [](const PathPart& part) { return part.amount == 0; });
+        return true;
     }
 
     // How many trees do not reach some rank, or 0.

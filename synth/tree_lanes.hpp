@@ -21,9 +21,9 @@ struct TreePhase {
 };
 
 struct LaneLimits {
-    int most_per_rank = 96;   ///< channels that a rank sends on, and that it receives on, all peers together
-    double tolerance = 0.01;  ///< how far below its need the fair share of a channel may be, relative
-    std::int64_t most_steps = 8000;  ///< trees times edges up to which trees are divided
+    int most_per_rank = 192;   ///< channels that a rank sends on, and that it receives on, all peers together
+    double tolerance = 0.002;  ///< how far below its need the fair share of a channel may be, relative
+    std::int64_t most_steps = 80'000;  ///< trees times edges up to which trees are divided
 };
 
 /// By sender, receiver and channel: the route that steps are pinned to.

@@ -67,6 +67,8 @@ TEST_CASE("direct links in place of switches carry all trees within the capacity
         CHECK(removed(topology, false, true));
         CHECK(removed(topology, true, true));
     }
+    // NICs that take in more whole trees than they give out.
+    CHECK(removed(topologies::load("pcie_8gpu:hosts=8"), true, true));
     CHECK(removed(topologies::load("paper/a100-oddeven:hosts=2"), false, false));
     CHECK(removed(topologies::load("dragonfly:groups=3"), true, false));
 }

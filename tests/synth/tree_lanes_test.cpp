@@ -122,4 +122,7 @@ TEST_CASE("forests that need ports and detours together simulate within 1% of th
     CHECK(gap_of("mi300x:hosts=1", Kind::all_gather) < 0.01);
     CHECK(gap_of("mi300x:hosts=1", Kind::reduce_scatter) < 0.01);
     CHECK(gap_of("dgx1_v100:hosts=1", Kind::reduce) < 0.01);
+    // Trees of several hosts are cut at the ends of channels too, however many steps that makes.
+    CHECK(gap_of("mi300x:hosts=2", Kind::reduce_scatter) < 0.01);
+    CHECK(gap_of("mi300x:hosts=8", Kind::all_gather) < 0.01);
 }
