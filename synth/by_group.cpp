@@ -46,15 +46,17 @@ ir::Algorithm made_for_group(const topologies::Topology& topology, const ir::Col
                              const std::vector<int>& members, const MakeForAll& make) {
     if (plain.ranks == 1) return alone(plain);
     topologies::Topology seen = seen_by_group(topology, members, false);
-    if (!joined(seen)) {
-        seen = seen_by_group(topology, members, true);
-        if (!joined(seen))
-            throw input_error(
-                fmt::format("rank {} and others of its group cannot reach each other, not even "
-                            "over the ranks outside the group",
-                            members.front()));
-    }
-    return make(seen, plain);
+    if (joined(seen)) return make(seen, plain);
+    seen = seen_by_group(topology, members, true);
+    if (!joined(seen))
+        throw input_error(
+            fmt::format("rank {} and others of its group cannot reach each other, not even "
+                        "over the ranks outside the group",
+                        members.front()));
+    ir::Algorithm made = make(seen, plain);
+    if (!made.vias.empty())
+        throw input_error("routes chosen over the ranks outside of a group are none of the machine's");
+    return made;
 }
 
 }  // namespace

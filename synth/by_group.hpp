@@ -22,7 +22,7 @@ topologies::Topology seen_by_group(const topologies::Topology& topology, const s
 /// use are shared when they run, nothing is planned for it. Members that no route joins without other ranks
 /// send along routes over these; `with_relays` (relay.hpp) makes the steps from it. A collective without
 /// groups goes to `make` as it is. Throws what `make` throws, an input error when members of a group cannot
-/// reach each other at all, and what ir::refine throws.
+/// reach each other at all or pinned routes lead over other ranks, and what ir::refine throws.
 ir::Algorithm by_group(const topologies::Topology& topology, const ir::Collective& collective,
                        const MakeForAll& make);
 

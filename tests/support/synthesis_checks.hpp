@@ -45,7 +45,8 @@ inline void check_above_bound(const topologies::Topology& topology, const ir::Al
         simulation.size = {size};
         simulation.tiles = tiles;
         const sim::SimulationResult result = prepared.run(simulation);
-        REQUIRE(result.outcome == sim::Outcome::finished);
+        CHECK(result.outcome == sim::Outcome::finished);
+        if (result.outcome != sim::Outcome::finished) continue;  // further seeds are still worth their time
         // Beyond the rounding of the simulator's rates.
         CHECK(static_cast<double>(result.time.picoseconds) * (1 + 1e-9) + 1 >=
               static_cast<double>(bound.at(simulation.size).picoseconds));

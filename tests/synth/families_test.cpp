@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "support/full.hpp"
 #include "support/random_topology.hpp"
@@ -68,9 +70,12 @@ void check_candidate(const Case& one, const synth::Candidate& candidate, const s
 }  // namespace
 
 TEST_CASE("every family on random machines: verified, simulated, never beating the bound") {
-    const std::uint64_t seeds = test::full() ? 2000 : 45;
+    // The first of these, and those that once brought a fault to light.
+    std::vector<std::uint64_t> seeds(test::full() ? 2000 : 45);
+    std::iota(seeds.begin(), seeds.end(), 0);
+    if (!test::full()) seeds.insert(seeds.end(), {267});
     std::map<std::string, int> made;
-    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    for (const std::uint64_t seed : seeds) {
         CAPTURE(seed);
         const Case one = random_case(seed);
         CAPTURE(ir::describe(one.collective));
