@@ -9,6 +9,7 @@
 #include <baton/codegen/interchange/dot.hpp>
 #include <baton/codegen/interchange/goal.hpp>
 #include <baton/codegen/interchange/msccl.hpp>
+#include <baton/codegen/interchange/mscclpp.hpp>
 #include <baton/ir/verify.hpp>
 #include <baton/topologies/load.hpp>
 
@@ -32,18 +33,20 @@ public:
         const std::string folder = "examples/algorithms/";
         return {"baton export msccl-xml " + folder + "ring_all_reduce.json --ranks 8 -o ring.xml",
                 "baton export msccl-xml " + folder + "two_shot_all_reduce.json --executor rccl --protocol ll",
+                "baton export mscclpp-json " + folder + "two_shot_all_reduce.json --ranks 8 -o plan.json",
                 "baton export dot dgx_h100 -o machine.dot"};
     }
     std::string help_notes() const override {
         return "Formats:\n"
                "  msccl-xml      algorithm XML of MSCCL and RCCL\n"
+               "  mscclpp-json   execution plan of MSCCL++\n"
                "  goal           GOAL text of LogGOP-style simulators, for calls of --size\n"
                "  dot            Graphviz: a machine (file or preset), or the messages of a schedule\n\n";
     }
     void declare(CLI::App& app) override {
-        app.add_option("FORMAT", format_, "msccl-xml, goal or dot")
+        app.add_option("FORMAT", format_, "msccl-xml, mscclpp-json, goal or dot")
             ->required()
-            ->check(CLI::IsMember({"msccl-xml", "goal", "dot"}));
+            ->check(CLI::IsMember({"msccl-xml", "mscclpp-json", "goal", "dot"}));
         schedule_.declare(app);
         app.add_option("--executor", executor_, "whose limits hold: msccl (default) or rccl")
             ->check(CLI::IsMember({"msccl", "rccl"}));
@@ -68,6 +71,12 @@ public:
         if (format_ == "dot") return write(codegen::write_dot(program), program);
         if (format_ == "goal")
             return write(codegen::write_goal(program, parse_bytes(size_, "--size").count), program);
+        if (format_ == "mscclpp-json") {
+            codegen::MscclppOptions options;
+            if (!min_.empty()) options.min_bytes = parse_bytes(min_, "--min-bytes").count;
+            if (!max_.empty()) options.max_bytes = parse_bytes(max_, "--max-bytes").count;
+            return write(codegen::write_mscclpp_json(program, options), codegen::mscclpp_form(program));
+        }
         const codegen::MscclOptions options = msccl_options();
         return write(codegen::write_msccl_xml(program, options), codegen::msccl_form(program, options));
     }
@@ -103,8 +112,8 @@ private:
     int finish(const std::string& text, const std::string& what, const std::string& parts) const {
         if (!output_.empty()) write_file(output_, text);
         std::string next = fmt::format("baton export {} {} -o FILE", format_, schedule_.as_typed());
-        if (!output_.empty() && format_ == "msccl-xml")
-            next = "baton import msccl-xml " + shell_word(output_);
+        if (!output_.empty() && (format_ == "msccl-xml" || format_ == "mscclpp-json"))
+            next = "baton import " + format_ + " " + shell_word(output_);
         if (!output_.empty() && format_ == "dot") next = "dot -Tsvg " + shell_word(output_);
         if (json) {
             Json out = {{"format", format_}, {"name", what}, {"parts", parts}};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,6 +97,9 @@ struct File {
     bool in_place = false;
     std::vector<Gpu> gpus;
     std::map<std::string, std::string> foreign;
+    /// What Baton wrote beside the format's own words: the collective, and that it serves both placements.
+    std::optional<ir::Collective> exact;
+    bool both_placements = false;
 };
 
 /// What reading adds to the data.
@@ -105,6 +109,24 @@ struct Remarks {
 
 /// Text to data. Throws an input error with file and JSON pointer.
 File parse(std::string_view text, const std::string& name, Remarks& remarks);
+
+/// Data of a program to text. Values of `foreign` stand where they came from when that is the top of the
+/// file, else in the object "baton".
+std::string print(const File& file, const ir::Program& program);
+/// Whether a key of `foreign` stands for an attribute at the top of the file.
+bool is_attribute(const std::string& key);
+
+/// A program in the executor's form (mscclpp_form) as data. Throws an input error that names the limit of the
+/// executor that stands in the way.
+File from_program(const ir::Program& program);
+
+/// Cuts threadblocks of a program in the executor's form that have too many operations: the rest becomes a
+/// threadblock of its own, which waits for the first part.
+void cut_threadblocks(ir::Program& program);
+
+/// Drops needs that earlier needs of the threadblock imply, and instructions that move nothing and that
+/// nobody has to wait for; needs of the rest go to the next instruction. Needs are sorted by threadblock.
+void tidy(ir::Program& program);
 
 /// "/gpus/0/threadblocks/1/ops/2".
 std::string pointer(std::size_t gpu, std::size_t threadblock, const Op& op);

@@ -4,11 +4,13 @@
 #include <baton/base/json_reader.hpp>
 #include <baton/codegen/interchange/complete.hpp>
 #include <baton/codegen/interchange/mscclpp_file.hpp>
+#include <baton/ir/collective_json.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace baton::codegen::mscclpp {
@@ -68,6 +70,10 @@ char buffer(const JsonReader& value) {
     return name[0];
 }
 
+std::string json_of(const JsonReader& value) {
+    return value.raw().dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::vector<std::int64_t> numbers(const JsonReader& list, std::int64_t below, const char* what) {
     std::vector<std::int64_t> all;
     for (const JsonReader& each : list.elements()) {
@@ -105,8 +111,9 @@ public:
         if (gpus.size() < 1 || static_cast<std::int64_t>(gpus.size()) > kMostRanks)
             throw gpus.error(fmt::format("{} ranks; 1 to {} are read", gpus.size(), kMostRanks));
         ranks_ = static_cast<int>(gpus.size());
-        keep(root_, "", {"name", "collective", "protocol", "inplace", "gpus"}, true);
+        keep(root_, "", {"name", "collective", "protocol", "inplace", "gpus", "baton"}, true);
         for (const JsonReader& each : gpus.elements()) gpu(each, file_.gpus.emplace_back());
+        if (const auto own = root_.find("baton")) own_words(*own);
         if (!kept_.empty()) {
             std::string names;
             for (const std::string& key : kept_) names += (names.empty() ? "" : ", ") + key;
@@ -116,12 +123,29 @@ public:
     }
 
 private:
+    /// What write_mscclpp_json adds for Baton.
+    void own_words(const JsonReader& in) {
+        in.only_keys({"collective", "in_place", "foreign"});
+        if (const auto collective = in.find("collective")) {
+            file_.exact = ir::read_collective(*collective);
+            if (file_.exact->ranks != ranks_)
+                throw collective->error(
+                    fmt::format("the collective has {} ranks, and there are {}", file_.exact->ranks, ranks_));
+        }
+        if (const auto placement = in.find("in_place")) {
+            if (!placement->is_null()) throw placement->error("expected null: both placements");
+            file_.both_placements = true;
+        }
+        if (const auto foreign = in.find("foreign"))
+            for (const auto& [key, value] : foreign->members()) file_.foreign[key] = value.string();
+    }
+
     /// Keeps what is not among the known keys.
     void keep(const JsonReader& object, const std::string& place,
               std::initializer_list<std::string_view> known, bool quiet = false) {
         for (const auto& [key, value] : object.members()) {
             if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-            file_.foreign[place + "@" + key] = value.text(1 << 16);
+            file_.foreign[place + "@" + key] = json_of(value);
             if (!quiet && kept_.size() < 20) kept_.insert(key.substr(0, 40));
         }
     }
@@ -266,7 +290,7 @@ private:
         block.ops.push_back(out);
         if (out.type != OpType::pipeline) return;
         if (inner >= 0) throw in.error("a pipeline inside a pipeline");
-        file_.foreign[place + "@iter_context"] = in.at("iter_context").text(1 << 10);
+        file_.foreign[place + "@iter_context"] = json_of(in.at("iter_context"));
         std::int32_t next = 0;
         for (const JsonReader& each : in.at("ops").elements()) {
             op(each, gpu, block, position, next, fmt::format("{}/ops/{}", place, next));

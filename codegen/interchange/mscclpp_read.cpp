@@ -61,7 +61,7 @@ public:
 
     ir::Program read() {
         program_.name = file_.name.empty() ? file_.collective : file_.name;
-        program_.in_place = file_.in_place;
+        if (!file_.both_placements) program_.in_place = file_.in_place;
         set_pieces();
         set_collective();
         program_.ranks.resize(file_.gpus.size());
@@ -103,6 +103,15 @@ private:
     }
 
     void set_collective() {
+        if (file_.exact) {
+            if (pieces_ > 1)
+                throw input_error(
+                    "shares of threadblocks (tbg_info) in a plan that names its collective exactly",
+                    name_ + "#/baton/collective");
+            program_.collective = *file_.exact;
+            check_places(program_.collective);
+            return;
+        }
         struct Name {
             std::string_view name;
             CollectiveKind kind;
@@ -141,6 +150,7 @@ private:
         if (collective.chunks < 1) throw wrong("the buffers have no chunks");
         if (collective.kind == CollectiveKind::custom) exchange(collective);
         collective.check(name_);
+        if (ir::has_root(collective.kind)) remarks_.assumptions.push_back("root 0: the file does not say");
         check_places(collective);
     }
 
@@ -160,26 +170,29 @@ private:
         collective.custom = std::make_shared<const ir::CustomPlaces>(std::move(places));
     }
 
+    /// All ranks name the chunks of the largest buffers, as calls pass the same sizes everywhere.
     void check_places(const ir::Collective& collective) const {
-        std::int64_t places = 0;
+        std::int64_t places = 0, inputs = 0, outputs = 0;
         for (std::size_t r = 0; r < file_.gpus.size(); ++r) {
-            const Gpu& gpu = file_.gpus[r];
-            const std::int64_t inputs = collective.places(static_cast<int>(r), ir::Buffer::input);
-            const std::int64_t outputs = collective.places(static_cast<int>(r), ir::Buffer::output);
-            places += inputs + outputs + gpu.scratch_chunks * pieces_;
+            const std::int64_t in = collective.places(static_cast<int>(r), ir::Buffer::input);
+            const std::int64_t out = collective.places(static_cast<int>(r), ir::Buffer::output);
+            inputs = std::max(inputs, in), outputs = std::max(outputs, out);
+            places += in + out + file_.gpus[r].scratch_chunks * pieces_;
             if (places > kMostImportedPlaces)
                 throw input_error(
                     fmt::format("the buffers of all ranks have more than {} chunks", kMostImportedPlaces),
                     name_);
-            const auto check = [&](const char* key, std::int64_t is, std::int64_t must) {
-                // In place, a plan may name one of the two only.
-                if (is == must || (is == 0 && file_.in_place)) return;
-                throw input_error(
-                    fmt::format("{} is {}, and {} of these ranks has {}", key, is, file_.collective, must),
-                    fmt::format("{}#/gpus/{}/{}", name_, r, key));
-            };
-            check("input_chunks", gpu.input_chunks, inputs / pieces_);
-            check("output_chunks", gpu.output_chunks, outputs / pieces_);
+        }
+        const auto check = [&](std::size_t r, const char* key, std::int64_t is, std::int64_t must) {
+            // In place, a plan may name one of the two only.
+            if (is == must || (is == 0 && file_.in_place)) return;
+            throw input_error(fmt::format("{} is {}, and {} of these ranks has {}", key, is,
+                                          file_.collective.substr(0, 40), must),
+                              fmt::format("{}#/gpus/{}/{}", name_, r, key));
+        };
+        for (std::size_t r = 0; r < file_.gpus.size(); ++r) {
+            check(r, "input_chunks", file_.gpus[r].input_chunks, inputs / pieces_);
+            check(r, "output_chunks", file_.gpus[r].output_chunks, outputs / pieces_);
         }
     }
 
