@@ -54,6 +54,12 @@ inline constexpr Importer kGraphmlImporter = {
     "graphml", "GraphML: nodes and edges with types, rates and latencies (NetworkX, yEd, Topology Zoo)",
     recognizes_graphml, read_graphml};
 
+bool recognizes_simgrid(std::string_view text);
+Imported read_simgrid(const ImportSource& source, const ImportOptions& options);
+inline constexpr Importer kSimgridImporter = {
+    "simgrid", "platform XML of SimGrid (version 4): zones, routes, clusters, tori, fat trees, dragonflies",
+    recognizes_simgrid, read_simgrid};
+
 bool recognizes_tacos_csv(std::string_view text);
 Imported read_tacos_csv(const ImportSource& source, const ImportOptions& options);
 inline constexpr Importer kTacosCsvImporter = {

@@ -10,9 +10,10 @@ namespace baton::topologies {
 namespace {
 
 constexpr Importer kImporters[] = {
-    kNcclXmlImporter,       kHwlocImporter,     kGraphmlImporter, kAstraSimImporter,  kSimaiImporter,
-    kNs3Importer,           kHtsimImporter,     kTacclImporter,   kTacosCsvImporter,  kTeCclImporter,
-    kIbnetdiscoverImporter, kTopographImporter, kRocmSmiImporter, kNvidiaSmiImporter, kEdgeListImporter,
+    kNcclXmlImporter,   kHwlocImporter,    kGraphmlImporter,   kSimgridImporter,
+    kAstraSimImporter,  kSimaiImporter,    kNs3Importer,       kHtsimImporter,
+    kTacclImporter,     kTacosCsvImporter, kTeCclImporter,     kIbnetdiscoverImporter,
+    kTopographImporter, kRocmSmiImporter,  kNvidiaSmiImporter, kEdgeListImporter,
 };
 
 std::vector<std::string> format_names() {
