@@ -330,12 +330,14 @@ std::vector<std::string> found(const File& file, const ir::Program& program) {
         if (counts[t] > 0)
             types += fmt::format("{}{} {}", types.empty() ? "" : ", ", counts[t],
                                  to_string(static_cast<OpType>(t)));
-    return {
-        fmt::format("{}, {}", ir::describe(program.collective), file.in_place ? "in place" : "out of place"),
-        fmt::format("{} operations: {}", ops, types.empty() ? "none" : types),
-        fmt::format("{} threadblocks a rank, channels: {} memory, {} port, {} switch; protocol {}",
-                    least == most ? std::to_string(most) : fmt::format("{} to {}", least, most), memory, port,
-                    switches, file.protocol)};
+    return {fmt::format("{}, {}", ir::describe(program.collective),
+                        file.both_placements ? "in place and out of place"
+                        : file.in_place      ? "in place"
+                                             : "out of place"),
+            fmt::format("{} operations: {}", ops, types.empty() ? "none" : types),
+            fmt::format("{} threadblocks a rank, channels: {} memory, {} port, {} switch; protocol {}",
+                        least == most ? std::to_string(most) : fmt::format("{} to {}", least, most), memory,
+                        port, switches, file.protocol)};
 }
 
 }  // namespace
