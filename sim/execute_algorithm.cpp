@@ -30,7 +30,7 @@ public:
           tiles_(tiles),
           steps_(graph_.size()),
           operations_(steps_ * tiles),
-          bytes_(prepared.collective, shard_bytes(prepared.collective, options.size), tiles),
+          bytes_(prepared.collective, shard_bytes(prepared.collective, options.size), tiles, prepared.even),
           network_(make_network(options.model, *prepared.topology, queue_,
                                 options.trace ? options.trace_limit : 0)),
           reduction_(options.reductions ? prepared.topology->machine.reduction.value() * 1e-12 : 0) {}

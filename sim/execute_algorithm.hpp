@@ -86,18 +86,21 @@ public:
     /// outside 0..65536 or a negative size, and Stopped when this thread's stop token ends it. Several
     /// threads may run at once.
     SimulationResult run(const SimulationOptions& options) const;
-    /// Lets steps that symmetry makes equal run once, where that saves three quarters of them or more. Times
-    /// stay the same (see sim/fold.hpp; chunks of unequal length are rounded); use of links is then reported
-    /// for one link of those that carry the same, and traces show one step of each class. Gives the number
-    /// of steps that are left.
-    std::int64_t fold();
+    /// Lets steps that symmetry makes equal run once, where that saves three quarters of them or more, and
+    /// only at sizes that chunks divide to within a thousandth. Times stay the same where they divide the
+    /// size evenly; elsewhere chunks count as equally long, rounded up (see sim/fold.hpp). Use of links is
+    /// then reported for one link of those that carry the same, and traces show one step of each class.
+    void fold();
+    /// Steps that a run of this size executes.
+    std::int64_t steps(Bytes size) const;
     /// What a user should read about the routes.
     const std::vector<std::string>& warnings() const;
 
     struct Data;
 
 private:
-    std::unique_ptr<Data> data_;
+    const Data& data(Bytes size) const;
+    std::unique_ptr<Data> data_, folded_;
 };
 
 /// Prepares and runs once. The schedule is not verified here.

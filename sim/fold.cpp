@@ -81,24 +81,27 @@ private:
     }
 
     void color_steps() {
-        std::vector<std::int64_t> prefix{0};
-        for (const std::int64_t weight : whole_.collective.weights) prefix.push_back(prefix.back() + weight);
+        // Sums over runs of chunks that tell which weights these have, in any order.
+        std::vector<Color> prefix{0};
+        for (const std::int64_t weight : whole_.collective.weights)
+            prefix.push_back(prefix.back() + mixed(Color{11}, static_cast<std::uint64_t>(weight)));
         const std::int64_t classes = whole_.collective.chunks;
-        std::vector<std::uint64_t> in_lane(at(whole_.lanes), 0);
+        std::vector<std::uint64_t> in_lane(at(whole_.lanes), 0), in_rank(rank_.size(), 0);
         for (std::int64_t s = 0; s < steps_; ++s) {
-            std::int64_t weight = 0;
+            Color weights = 0;
             for (const ClassRun& run : graph_.runs(s)) {
                 if (prefix.size() == 1) {
-                    weight += run.count;
+                    weights += static_cast<Color>(run.count);
                     continue;
                 }
                 const std::int64_t end = run.first + run.count % classes;
-                weight += run.count / classes * prefix.back() - prefix[at(run.first)] +
-                          (end <= classes ? prefix[at(end)] : prefix.back() + prefix[at(end - classes)]);
+                weights += static_cast<Color>(run.count / classes) * prefix.back() - prefix[at(run.first)] +
+                           (end <= classes ? prefix[at(end)] : prefix.back() + prefix[at(end - classes)]);
             }
-            Color color = mixed(static_cast<Color>(graph_.step(s).op), static_cast<std::uint64_t>(weight));
+            Color color = mixed(static_cast<Color>(graph_.step(s).op), weights);
             const std::int32_t lane = whole_.lane_of[at(s)];
             if (lane >= 0) color = mixed(color, ++in_lane[at(lane)]);
+            if (reduces_at_rank(s)) color = mixed(color, ++in_rank[at(graph_.step(s).destination)]);
             if (const Path* way = path(s))
                 color = mixed(color, static_cast<std::uint64_t>(way->latency.picoseconds));
             step_[at(s)] = color;
@@ -203,6 +206,7 @@ private:
             parts.offsets.push_back(static_cast<std::int64_t>(parts.successors.size()));
         }
         data.graph = StepGraph(std::move(parts));
+        data.even = true;
         data.policy_in_words +=
             fmt::format("; steps that symmetry makes equal run once, {} for {}", count, steps_);
         return data;

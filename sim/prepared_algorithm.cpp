@@ -162,6 +162,9 @@ private:
 /// Below this many operations all numbers of tiles are tried; above, two without gain end the search.
 constexpr std::int64_t kCheapOperations = 200'000;
 
+/// Lengths of chunks of equal weight that differ by less count as equal.
+constexpr double kEven = 1e-3;
+
 std::string policy_words(topologies::RoutePolicy policy, std::uint64_t seed) {
     switch (policy) {
         case topologies::RoutePolicy::spread: return "messages spread over all least-latency paths";
@@ -191,13 +194,20 @@ PreparedAlgorithm::PreparedAlgorithm(const topologies::Topology& topology, const
 PreparedAlgorithm::~PreparedAlgorithm() = default;
 PreparedAlgorithm::PreparedAlgorithm(PreparedAlgorithm&&) noexcept = default;
 
-std::int64_t PreparedAlgorithm::fold() {
-    if (std::optional<Data> fewer = folded(*data_)) {
-        *data_ = std::move(*fewer);
-        find_binding_uses(data_->paths, capacities(*data_->topology));
-    }
-    return data_->graph.size();
+void PreparedAlgorithm::fold() {
+    std::optional<Data> fewer = folded(*data_);
+    if (!fewer) return;
+    folded_ = std::make_unique<Data>(std::move(*fewer));
+    find_binding_uses(folded_->paths, capacities(*folded_->topology));
 }
+
+const PreparedAlgorithm::Data& PreparedAlgorithm::data(Bytes size) const {
+    const bool even =
+        folded_ && StepBytes::unevenness(data_->collective, shard_bytes(data_->collective, size)) <= kEven;
+    return even ? *folded_ : *data_;
+}
+
+std::int64_t PreparedAlgorithm::steps(Bytes size) const { return data(size).graph.size(); }
 
 const std::vector<std::string>& PreparedAlgorithm::warnings() const { return data_->warnings; }
 
@@ -206,20 +216,21 @@ SimulationResult PreparedAlgorithm::run(const SimulationOptions& options) const 
         throw input_error(fmt::format("{} tiles", options.tiles), {},
                           "use 1 to 65536 tiles, or 0 for the best power of two");
     if (options.size.count < 0) throw input_error("the size is negative");
-    if (options.tiles > 0) return execute(*data_, options, options.tiles);
+    const Data& prepared = data(options.size);
+    if (options.tiles > 0) return execute(prepared, options, options.tiles);
     SimulationOptions quiet = options;
     quiet.trace = false;
-    std::vector<SimulationResult> tried{execute(*data_, quiet, 1)};
+    std::vector<SimulationResult> tried{execute(prepared, quiet, 1)};
     // A class of u units has at most u tiles with bytes: more tiles only add empty messages.
-    const std::int64_t shard = shard_bytes(data_->collective, options.size).count;
-    const std::int64_t units = (ir::Partition(data_->collective, shard, 16).largest_class() + 15) / 16;
+    const std::int64_t shard = shard_bytes(prepared.collective, options.size).count;
+    const std::int64_t units = (ir::Partition(prepared.collective, shard, 16).largest_class() + 15) / 16;
     Time best = tried.front().time;
     int without_gain = 0;
     for (int tiles = 2; tiles <= 128 && tried.back().outcome == Outcome::finished; tiles *= 2) {
-        const std::int64_t operations = data_->graph.size() * tiles;
+        const std::int64_t operations = prepared.graph.size() * tiles;
         if (tiles / 2 >= units || operations > options.tile_search_limit) break;
         if (without_gain > 1 && operations > kCheapOperations) break;
-        tried.push_back(execute(*data_, quiet, tiles));
+        tried.push_back(execute(prepared, quiet, tiles));
         if (tried.back().outcome != Outcome::finished) {
             tried.pop_back();
             break;
@@ -233,7 +244,7 @@ SimulationResult PreparedAlgorithm::run(const SimulationOptions& options) const 
         if (result.outcome == Outcome::finished &&
             result.time.picoseconds > best.picoseconds + best.picoseconds / 1000)
             continue;
-        return options.trace ? execute(*data_, options, result.tiles) : std::move(result);
+        return options.trace ? execute(prepared, options, result.tiles) : std::move(result);
     }
     return std::move(tried.front());
 }

@@ -20,6 +20,7 @@ struct PreparedAlgorithm::Data {
     std::string unreachable;  ///< why no run can finish; empty when all routes exist
     std::vector<std::string> warnings;
     std::string policy_in_words;
+    bool even = false;  ///< chunks of equal weight count as equally long (see sim/fold.hpp)
 };
 
 /// One run with a given number of tiles.

@@ -61,7 +61,14 @@ double bus_factor(const ir::Collective& collective) {
     }
 }
 
-StepBytes::StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t tiles)
+double StepBytes::unevenness(const ir::Collective& collective, Bytes shard) {
+    std::int64_t total = collective.weights.empty() ? collective.chunks : 0;
+    for (const std::int64_t weight : collective.weights) total += weight;
+    const std::int64_t over = shard.count % (total * kUnit);
+    return over == 0 ? 0 : static_cast<double>(total * kUnit - over) / static_cast<double>(shard.count);
+}
+
+StepBytes::StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t tiles, bool even)
     : classes_(collective.chunks), tiles_(tiles) {
     std::int64_t total = classes_;
     if (!collective.weights.empty()) {
@@ -72,6 +79,11 @@ StepBytes::StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t
     const std::int64_t all = divide_up(shard.count, kUnit);
     quotient_ = all / total;
     remainder_ = all % total;
+    if (even) {
+        quotient_ += remainder_ > 0;
+        remainder_ = 0;
+        return;
+    }
     if (all * kUnit == shard.count) return;
     // The last unit lies in the last class that has any, in that class's last tile that has any.
     missing_ = all * kUnit - shard.count;

@@ -24,9 +24,13 @@ double bus_factor(const ir::Collective& collective);
 /// 16, in time independent of the length of a run.
 class StepBytes {
 public:
-    /// REQUIRES: tiles >= 1.
-    StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t tiles);
+    /// REQUIRES: tiles >= 1. `even`: each class has as many units per weight as the longest has, so that
+    /// classes of equal weight are equal; a shard is then longer by what `unevenness` says at most.
+    StepBytes(const ir::Collective& collective, Bytes shard, std::int64_t tiles, bool even = false);
     std::int64_t operator()(std::span<const ClassRun> runs, std::int64_t tile) const;
+
+    /// By how much, relative to the shard, classes of equal weight differ in all; 0 where they are equal.
+    static double unevenness(const ir::Collective& collective, Bytes shard);
 
 private:
     std::int64_t units(std::int64_t begin, std::int64_t end, std::int64_t tile) const;

@@ -234,7 +234,7 @@ private:
         for (Choice& choice : choices) {
             if (!choice.timings.empty()) continue;
             const auto operations = [&](std::size_t c) {
-                return contenders_[c]->operations(std::max(1, options_.tiles));
+                return contenders_[c]->operations(choice.size, std::max(1, options_.tiles));
             };
             std::size_t taken = 0;
             const auto rank = [&](std::size_t c) {
@@ -256,7 +256,7 @@ private:
     // `best` has the best known at any time.
     void climb(const Contender& contender, Bytes size, std::int64_t& effort, Timing& best) const {
         const auto better = [&](int tiles, double worth) {
-            effort -= contender.operations(tiles);
+            effort -= contender.operations(size, tiles);
             const Time time = contender.run(size, tiles);
             const bool taken = best.tiles == tiles || time.seconds() < best.time.seconds() * worth;
             if (taken) best.tiles = tiles, best.time = time;
@@ -272,12 +272,13 @@ private:
         const auto affordable = [&](int tiles) {
             const double ratio = best.time.seconds() / std::max(bound, 1e-12);
             return (contender.worth_tiling(size, tiles) || contender.worth_more(size, tiles, ratio)) &&
-                   effort >= contender.operations(tiles);
+                   effort >= contender.operations(size, tiles);
         };
         while (affordable(best.tiles * 2) && better(best.tiles * 2, kWorthMoreTiles)) {
         }
         // Fewer tiles are taken when they cost next to nothing.
-        while (best.tiles <= start && best.tiles > 1 && effort >= contender.operations(best.tiles / 2) &&
+        while (best.tiles <= start && best.tiles > 1 &&
+               effort >= contender.operations(size, best.tiles / 2) &&
                better(best.tiles / 2, 1 / kWorthMoreTiles)) {
         }
     }
@@ -298,7 +299,7 @@ private:
             const Contender& contender = *contenders_[c];
             const int tiles = contender.estimated_tiles(size);
             order.push_back({contender.estimate(size, tiles), c});
-            cost.push_back(contender.operations(tiles));
+            cost.push_back(contender.operations(size, tiles));
             least = std::min(least, order.back().first);
         }
         const auto grade = [&](double estimate) {
@@ -331,7 +332,7 @@ private:
                 if (i >= kFinalists && effort < share / 2) break;
                 const auto [estimate, c] = order[i];
                 const bool cheap =
-                    contenders_[c]->operations(contenders_[c]->estimated_tiles(size)) <= share / kCheap;
+                    contenders_[c]->operations(size, contenders_[c]->estimated_tiles(size)) <= share / kCheap;
                 if (i > 0 && (estimate > best * (cheap ? kHopeless : kLikely) ||
                               contenders_[c]->at_least(size) > best))
                     continue;

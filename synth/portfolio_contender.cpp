@@ -33,9 +33,8 @@ Contender::Contender(const topologies::Topology& topology, const Candidate& cand
     : topology_(topology),
       options_(options),
       prepared_(topology, *candidate.algorithm, options.policy, options.seed),
-      steps_(std::max<std::int64_t>(1, candidate.steps)),
       chunks_(candidate.algorithm->collective.chunks * units_per_buffer(candidate.algorithm->collective)) {
-    if (steps_ >= kFoldedSteps) steps_ = prepared_.fold();
+    if (candidate.steps >= kFoldedSteps) prepared_.fold();
 }
 
 sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
@@ -44,7 +43,7 @@ sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     options.tiles = tiles;
     options.policy = options_.policy;
     options.seed = options_.seed;
-    options.operation_limit = std::max(most_operations(kNearOperations), steps_);
+    options.operation_limit = std::max(most_operations(kNearOperations), operations(size, 1));
     return prepared_.run(options);
 }
 
@@ -85,6 +84,10 @@ void Contender::screen() {
     load_ = per_byte(load_);
 }
 
+std::int64_t Contender::operations(Bytes size, int tiles) const {
+    return std::max<std::int64_t>(1, prepared_.steps(size)) * tiles;
+}
+
 std::int64_t Contender::most_operations(std::int64_t usual) const {
     return topology_.rank_count() > kManyRanks ? std::max(usual, kMoreOperations) : usual;
 }
@@ -94,15 +97,15 @@ double Contender::estimate(Bytes size, int tiles) const {
 }
 
 bool Contender::worth_tiling(Bytes size, int tiles) const {
-    const bool few = operations(tiles) <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
+    const bool few = operations(size, tiles) <= kFewOperations && tiles / kDeepTiles <= options_.most_tiles;
     return (tiles <= options_.most_tiles || few) && size.count / chunks_ / tiles >= kLeastTile &&
-           operations(tiles) <= most_operations(kMostOperations);
+           operations(size, tiles) <= most_operations(kMostOperations);
 }
 
 bool Contender::worth_more(Bytes size, int tiles, double ratio) const {
     return ratio > kAtBound && ratio < kNear && tiles / kNearTiles <= options_.most_tiles &&
            size.count / chunks_ / tiles >= kLeastTile &&
-           operations(tiles) <= most_operations(kNearOperations);
+           operations(size, tiles) <= most_operations(kNearOperations);
 }
 
 int Contender::estimated_tiles(Bytes size) const {

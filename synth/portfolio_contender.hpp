@@ -45,7 +45,7 @@ public:
     /// Simulates; Time::max() when the run did not finish. May be called from several threads at once.
     Time run(Bytes size, int tiles) const;
     /// Of one run: steps times tiles.
-    std::int64_t operations(int tiles) const { return steps_ * tiles; }
+    std::int64_t operations(Bytes size, int tiles) const;
     const std::string& model() const { return model_; }
     const std::vector<std::string>& warnings() const { return prepared_.warnings(); }
 
@@ -56,7 +56,7 @@ private:
     const topologies::Topology& topology_;
     const SynthesisOptions& options_;
     sim::PreparedAlgorithm prepared_;
-    std::int64_t steps_, chunks_;  // chunks_: of a whole buffer
+    std::int64_t chunks_;  // chunks_: of a whole buffer
     int screened_tiles_ = 1;
     Time screened_ = Time::max();
     double latency_ = 0;          // seconds
