@@ -2,6 +2,7 @@
 // schedules and modes; what the executor lacks is refused in words.
 #include "support/field.hpp"
 #include "support/full.hpp"
+#include "support/round_trips.hpp"
 
 #include <baton/base/error.hpp>
 #include <baton/codegen/interchange/msccl.hpp>
@@ -35,13 +36,7 @@ std::string refusal(const ir::Program& program, const MscclOptions& options = {}
 }
 
 void check_round_trip(const ir::Program& program, const MscclOptions& options = {}) {
-    const ir::Program formed = msccl_form(program, options);
-    CHECK(ir::verify(formed).assurance == ir::Assurance::proved);
-    const std::string text = write_msccl_xml(program, options);
-    ImportedProgram imported = read_msccl_xml(text, "again.xml");
-    CHECK(imported.assumptions.empty());
-    CHECK(ir::to_json(imported.program) == ir::to_json(formed));
-    CHECK(write_msccl_xml(imported.program, options) == text);
+    CHECK(test::msccl_round_trip(program, options) == "");
 }
 
 ir::Algorithm example(const std::string& name, int ranks) {

@@ -2,14 +2,11 @@
 // kinds, families of schedules and modes; what the executor lacks is refused in words.
 #include "support/field.hpp"
 #include "support/full.hpp"
+#include "support/round_trips.hpp"
 
 #include <baton/base/error.hpp>
-#include <baton/codegen/interchange/msccl.hpp>
-#include <baton/codegen/interchange/mscclpp.hpp>
 #include <baton/codegen/lower.hpp>
 #include <baton/ir/algorithm_json.hpp>
-#include <baton/ir/program_json.hpp>
-#include <baton/ir/verify.hpp>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -18,32 +15,12 @@
 
 using namespace baton;
 using namespace baton::codegen;
+using test::mscclpp_round_trip;
 
 namespace {
 
 bool includes(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
-}
-
-/// The reason why a program cannot be exported; "" when it can, and then the round trip holds.
-std::string plan_round_trip(const ir::Program& program) {
-    std::string text;
-    const ir::Program formed = mscclpp_form(program);
-    CHECK(ir::verify(formed).assurance == ir::Assurance::proved);
-    CHECK(ir::to_json(mscclpp_form(formed)) == ir::to_json(formed));
-    try {
-        text = write_mscclpp_json(program);
-    } catch (const Error& error) {
-        CHECK(error.kind() == ErrorKind::input);
-        return error.what();
-    }
-    CHECK(recognizes_mscclpp_json(text));
-    const ImportedProgram imported = read_mscclpp_json(text, "again.json");
-    CHECK(imported.warnings.empty());
-    CHECK(imported.assumptions.empty());
-    CHECK(ir::to_json(imported.program) == ir::to_json(formed));
-    CHECK(write_mscclpp_json(imported.program) == text);
-    return "";
 }
 
 ir::Algorithm plan_example(const std::string& name, int ranks) {
@@ -74,7 +51,10 @@ TEST_CASE("export to MSCCL++ and import give the same program, for all example a
                 if (mode != ModePreference::staged && ranks != 4) continue;
                 LowerOptions lower_options;
                 lower_options.mode = mode;
-                const std::string refused = plan_round_trip(lower(*algorithm, lower_options));
+                const ir::Program program = lower(*algorithm, lower_options);
+                const ir::Program formed = mscclpp_form(program);
+                CHECK(ir::to_json(mscclpp_form(formed)) == ir::to_json(formed));
+                const std::string refused = mscclpp_round_trip(program);
                 INFO(refused);
                 CHECK((refused.empty() || includes(refused, "MSCCL++'s executor takes")));
                 written += refused.empty() ? 1 : 0;
@@ -106,17 +86,17 @@ TEST_CASE("a plan says what the format has no words for beside it, and sizes are
 TEST_CASE("what stands in the way of a plan is named, and long threadblocks are cut") {
     ir::Program program = lower(plan_example("ring_all_gather.json", 3));
     program.collective.weights = {1};
-    CHECK(plan_round_trip(program).empty());
+    CHECK(mscclpp_round_trip(program).empty());
     ir::Algorithm weighted = plan_example("ring_all_reduce.json", 3);
     weighted.collective.weights = {1, 2, 1};
     CHECK_THROWS_WITH_AS(mscclpp_form(lower(weighted)), doctest::Contains("chunks of unequal weights"),
                          Error);
     LowerOptions one;
     one.threadblocks = 1;
-    CHECK(includes(plan_round_trip(lower(plan_example("direct_all_to_all.json", 20), one)),
+    CHECK(includes(mscclpp_round_trip(lower(plan_example("direct_all_to_all.json", 20), one)),
                    "channels; MSCCL++'s executor takes 16 at most"));
     const ir::Program ring = lower(plan_example("ring_all_reduce.json", 32));
-    CHECK(plan_round_trip(ring).empty());
+    CHECK(mscclpp_round_trip(ring).empty());
     CHECK(mscclpp_form(ring).ranks[0].threadblocks.size() > ring.ranks[0].threadblocks.size());
 }
 
@@ -124,12 +104,12 @@ TEST_CASE("plans and algorithms of the field are written again and read as they 
     if (!test::field_present()) return;
     for (const std::string& path : test::field_files("mscclpp")) {
         CAPTURE(path);
-        CHECK(plan_round_trip(read_mscclpp_json(*test::field_file(path), path).program).empty());
+        CHECK(mscclpp_round_trip(read_mscclpp_json(*test::field_file(path), path).program).empty());
     }
     int written = 0;
     for (const std::string& path : test::field_files("msccl")) {
         CAPTURE(path);
-        const std::string refused = plan_round_trip(read_msccl_xml(*test::field_file(path), path).program);
+        const std::string refused = mscclpp_round_trip(read_msccl_xml(*test::field_file(path), path).program);
         INFO(refused);
         CHECK((refused.empty() || includes(refused, "MSCCL++'s executor takes")));
         written += refused.empty() ? 1 : 0;
