@@ -1,7 +1,7 @@
 #include <baton/synth/flow_symmetry.hpp>
 
 #include <baton/base/index.hpp>
-#include <baton/base/stop.hpp>
+#include <baton/synth/color_refinement.hpp>
 #include <baton/synth/even_flow.hpp>
 #include <baton/synth/flow_lengths.hpp>
 #include <baton/synth/linear_program.hpp>
@@ -9,26 +9,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
-#include <tuple>
 
 namespace baton::synth {
 namespace {
 
 constexpr std::int64_t kMostSearch = 12'000;  // classes times rounds
 constexpr int kCoarseClasses = 64;
-
-// Gives equal keys equal numbers, in the order of the keys.
-template <typename Key>
-std::vector<int> numbers_of(const std::vector<Key>& keys, int& count) {
-    std::map<Key, int> number;
-    for (const Key& key : keys) number.emplace(key, 0);
-    count = 0;
-    for (auto& [key, value] : number) value = count++;
-    std::vector<int> numbers;
-    for (const Key& key : keys) numbers.push_back(number.at(key));
-    return numbers;
-}
 
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
     a = (a ^ (b + 0x9e3779b97f4a7c15ULL)) * 0xbf58476d1ce4e5b9ULL;
@@ -63,91 +49,34 @@ std::vector<std::uint64_t> views_of_arcs(const FlowNetwork& network, const std::
     return view;
 }
 
-// Colors of vertices and resources, refined until nothing changes.
-class Refinement {
-public:
-    explicit Refinement(const FlowNetwork& network) : network_(&network) {
-        std::vector<std::tuple<int, int>> role(at(network.vertices), {0, 0});
-        for (const FlowDemand& demand : network.demands) {
-            std::get<0>(role[at(demand.source)]) = static_cast<int>(demand.sinks.size());
-            for (const int sink : demand.sinks) ++std::get<1>(role[at(sink)]);
-        }
-        vertex_ = numbers_of(role, vertex_count_);
-        std::vector<std::pair<bool, std::int64_t>> kind;
-        for (const FlowResource& resource : network.resources)
-            kind.push_back({resource.limit >= 0, resource.capacity});
-        resource_ = numbers_of(kind, resource_count_);
+// Vertices by what they send and receive, resources by what they carry.
+ColoredNetwork colored(const FlowNetwork& network) {
+    ColoredNetwork colors;
+    for (const FlowArc& arc : network.arcs) colors.arcs.push_back({arc.from, arc.to, arc.resources});
+    std::vector<std::pair<int, int>> role(at(network.vertices), {0, 0});
+    for (const FlowDemand& demand : network.demands) {
+        role[at(demand.source)].first = static_cast<int>(demand.sinks.size());
+        for (const int sink : demand.sinks) ++role[at(sink)].second;
     }
+    std::vector<std::pair<bool, std::int64_t>> kind;
+    for (const FlowResource& resource : network.resources)
+        kind.push_back({resource.limit >= 0, resource.capacity});
+    int count = 0;
+    colors.vertex_color = numbers_of(role, count);
+    colors.resource_color = numbers_of(kind, count);
+    return colors;
+}
 
-    /// Until nothing changes, or more than `most` classes would come out: then false, and the colors are the
-    /// last ones within `most` (if any were).
-    bool refine(int most) {
-        for (;;) {
-            const std::vector<int> vertex = vertex_, resource = resource_;
-            const int vertex_count = vertex_count_, resource_count = resource_count_;
-            round();
-            if (vertex_count_ + resource_count_ == vertex_count + resource_count)
-                return resource_count_ <= most;
-            if (resource_count_ <= most) continue;
-            vertex_ = vertex, resource_ = resource;
-            vertex_count_ = vertex_count, resource_count_ = resource_count;
-            return false;
-        }
+// Splits classes by how the sources see their arcs; to be refined again.
+void look_from_sources(const FlowNetwork& network, ColorRefinement& refinement) {
+    const std::vector<std::uint64_t> view =
+        views_of_arcs(network, refinement.vertices(), refinement.arc_resources());
+    std::vector<std::uint64_t> seen(network.resources.size(), 0);
+    for (std::size_t a = 0; a < view.size(); ++a) {
+        for (const int r : network.arcs[a].resources) seen[at(r)] += mixed(view[a], 4);
     }
-
-    /// Splits classes by how the sources see their arcs; to be refined again.
-    void look_from_sources() {
-        const std::vector<std::uint64_t> view = views_of_arcs(*network_, vertex_, arc_colors());
-        std::vector<std::pair<int, std::uint64_t>> resource;
-        for (const int color : resource_) resource.push_back({color, 0});
-        for (std::size_t a = 0; a < view.size(); ++a) {
-            for (const int r : network_->arcs[a].resources) resource[at(r)].second += mixed(view[a], 4);
-        }
-        resource_ = numbers_of(resource, resource_count_);
-    }
-    const std::vector<int>& resources() const { return resource_; }
-    int resource_count() const { return resource_count_; }
-
-private:
-    // An arc's color: its resources.
-    std::vector<int> arc_colors() const {
-        std::vector<std::vector<int>> arc(network_->arcs.size());
-        for (std::size_t a = 0; a < arc.size(); ++a) {
-            for (const int r : network_->arcs[a].resources) arc[a].push_back(resource_[at(r)]);
-            std::sort(arc[a].begin(), arc[a].end());
-        }
-        int arc_count = 0;
-        return numbers_of(arc, arc_count);
-    }
-
-    void round() {
-        stop_point();
-        const std::vector<int> arc_color = arc_colors();
-        using Neighbors = std::vector<std::pair<int, int>>;
-        std::vector<std::tuple<int, Neighbors, Neighbors>> vertex(at(network_->vertices));
-        std::vector<std::pair<int, std::vector<std::tuple<int, int, int>>>> resource(resource_.size());
-        for (std::size_t v = 0; v < vertex.size(); ++v) std::get<0>(vertex[v]) = vertex_[v];
-        for (std::size_t r = 0; r < resource.size(); ++r) resource[r].first = resource_[r];
-        for (std::size_t a = 0; a < arc_color.size(); ++a) {
-            const FlowArc& it = network_->arcs[a];
-            const int from = vertex_[at(it.from)], to = vertex_[at(it.to)];
-            std::get<1>(vertex[at(it.from)]).push_back({arc_color[a], to});
-            std::get<2>(vertex[at(it.to)]).push_back({arc_color[a], from});
-            for (const int r : it.resources) resource[at(r)].second.push_back({arc_color[a], from, to});
-        }
-        for (auto& [color, out, in] : vertex) {
-            std::sort(out.begin(), out.end());
-            std::sort(in.begin(), in.end());
-        }
-        for (auto& [color, arcs] : resource) std::sort(arcs.begin(), arcs.end());
-        vertex_ = numbers_of(vertex, vertex_count_);
-        resource_ = numbers_of(resource, resource_count_);
-    }
-
-    const FlowNetwork* network_;
-    std::vector<int> vertex_, resource_;
-    int vertex_count_ = 0, resource_count_ = 0;
-};
+    refinement.split_resources(seen);
+}
 
 class SymmetricSearch {
 public:
@@ -269,12 +198,12 @@ private:
 
 ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limits) {
     if (network.demands.empty() || network.arcs.empty()) return {};
-    Refinement refinement(network);
+    ColorRefinement refinement(colored(network));
     const auto most = static_cast<int>(limits.most_classes);
     // Where nothing looks alike, lengths for coarse classes still give a bound.
     const bool stable = refinement.refine(most);
     if (!stable) {
-        refinement = Refinement(network);
+        refinement = ColorRefinement(colored(network));
         refinement.refine(std::min(most, kCoarseClasses));
         if (refinement.resource_count() > most) return {};
     }
@@ -291,7 +220,7 @@ ConcurrentFlow symmetric_flow(const FlowNetwork& network, const FlowLimits& limi
                           : std::min<std::int64_t>(20, rounds(refinement.resource_count())));
     const int coarse_count = refinement.resource_count();
     if (stable && !flow.optimal && size <= limits.most_work / 10) {
-        refinement.look_from_sources();
+        look_from_sources(network, refinement);
         if (refinement.refine(most) && refinement.resource_count() > coarse_count) {
             SymmetricSearch fine(network, refinement.resources(), refinement.resource_count());
             ConcurrentFlow better = fine.run(rounds(refinement.resource_count()));
