@@ -190,7 +190,8 @@ std::string SynthCommand::trees_in_words() const {
                "\n                 (gap is what the time is above this and the bound, for steps of switches "
                "above the bound)\n";
     if (all_reduce_)
-        return "trees:           no optimum over tree schedules here (made up to 128 ranks; where nothing looks alike, to 64 and 400 links); "
+        return "trees:           no optimum over tree schedules here (made up to 128 ranks; where nothing "
+               "looks alike, to 64 and 400 links); "
                "gap "
                "is what the time is above the bound\n";
     return {};
