@@ -10,7 +10,9 @@
 #include <baton/codegen/interchange/goal.hpp>
 #include <baton/codegen/interchange/msccl.hpp>
 #include <baton/codegen/interchange/mscclpp.hpp>
+#include <baton/codegen/interchange/step_diagram.hpp>
 #include <baton/ir/verify.hpp>
+#include <baton/topologies/draw.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <CLI/CLI.hpp>
@@ -34,6 +36,7 @@ public:
         return {"baton export msccl-xml " + folder + "ring_all_reduce.json --ranks 8 -o ring.xml",
                 "baton export msccl-xml " + folder + "two_shot_all_reduce.json --executor rccl --protocol ll",
                 "baton export mscclpp-json " + folder + "two_shot_all_reduce.json --ranks 8 -o plan.json",
+                "baton export svg " + folder + "ring_all_reduce.json --ranks 4 -o steps.svg",
                 "baton export dot dgx_h100 -o machine.dot"};
     }
     std::string help_notes() const override {
@@ -41,12 +44,14 @@ public:
                "  msccl-xml      algorithm XML of MSCCL and RCCL\n"
                "  mscclpp-json   execution plan of MSCCL++\n"
                "  goal           GOAL text of LogGOP-style simulators, for calls of --size\n"
-               "  dot            Graphviz: a machine (file or preset), or the messages of a schedule\n\n";
+               "  svg            a picture: a machine (file or preset), or what a schedule sends in which "
+               "step\n"
+               "  dot            the same for Graphviz, of any size\n\n";
     }
     void declare(CLI::App& app) override {
-        app.add_option("FORMAT", format_, "msccl-xml, mscclpp-json, goal or dot")
+        app.add_option("FORMAT", format_, "msccl-xml, mscclpp-json, goal, svg or dot")
             ->required()
-            ->check(CLI::IsMember({"msccl-xml", "mscclpp-json", "goal", "dot"}));
+            ->check(CLI::IsMember({"msccl-xml", "mscclpp-json", "goal", "svg", "dot"}));
         schedule_.declare(app);
         app.add_option("--executor", executor_, "whose limits hold: msccl (default) or rccl")
             ->check(CLI::IsMember({"msccl", "rccl"}));
@@ -56,19 +61,25 @@ public:
         app.add_option("--min-bytes", min_, "smallest call it is for, as the executor counts bytes");
         app.add_option("--max-bytes", max_, "largest call it is for (default: no end)");
         app.add_option("--size", size_, "goal: bytes of a rank's larger buffer (default 1MiB)");
+        app.add_option("--view", view_, "dot of a schedule: steps (default) or connections")
+            ->check(CLI::IsMember({"steps", "connections"}));
         app.add_option("-o,--output", output_, "file to write; without it the text is printed");
     }
     int run() override {
-        if (format_ == "dot" && is_machine()) {
+        const bool picture = format_ == "svg" || format_ == "dot";
+        if (picture && is_machine()) {
             const topologies::Topology topology = topologies::load(schedule_.file());
-            return finish(codegen::write_dot(topology), topology.name,
-                          fmt::format("{} ranks", topology.rank_count()));
+            return finish(format_ == "svg" ? topologies::to_svg(topology) : topologies::to_dot(topology),
+                          topology.name, fmt::format("{} ranks", topology.rank_count()));
         }
         const ir::Program program = schedule_.program();
         if (ir::verify(program).assurance == ir::Assurance::not_proven)
             throw check_error("the program is too large to be proven right, and is not exported",
                               program.name);
-        if (format_ == "dot") return write(codegen::write_dot(program), program);
+        if (format_ == "svg") return write(codegen::write_step_svg(program), program);
+        if (format_ == "dot")
+            return write(view_ == "steps" ? codegen::write_step_dot(program) : codegen::write_dot(program),
+                         program);
         if (format_ == "goal")
             return write(codegen::write_goal(program, parse_bytes(size_, "--size").count), program);
         if (format_ == "mscclpp-json") {
@@ -114,6 +125,7 @@ private:
         std::string next = fmt::format("baton export {} {} -o FILE", format_, schedule_.as_typed());
         if (!output_.empty() && (format_ == "msccl-xml" || format_ == "mscclpp-json"))
             next = "baton import " + format_ + " " + shell_word(output_);
+        if (!output_.empty() && format_ == "svg") next = "xdg-open " + shell_word(output_);
         if (!output_.empty() && format_ == "dot") next = "dot -Tsvg " + shell_word(output_);
         if (json) {
             Json out = {{"format", format_}, {"name", what}, {"parts", parts}};
@@ -133,7 +145,7 @@ private:
     }
 
     LoweringOptions schedule_;
-    std::string format_, executor_ = "msccl", protocol_, min_, max_, output_, size_ = "1MiB";
+    std::string format_, executor_ = "msccl", view_ = "steps", protocol_, min_, max_, output_, size_ = "1MiB";
 };
 
 }  // namespace

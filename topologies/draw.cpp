@@ -118,14 +118,14 @@ public:
         for (const std::size_t i : order) draw_line(i);
         for (const PictureFrame& frame : layout_.hosts) name_frame(frame);
         for (std::size_t i = 0; i < picture_.nodes.size(); ++i) draw_node(i);
-        if (legend_.size() > 1 && picture_.lines.size() <= kMostLabels)
+        if (legend_.size() > 1 && picture_.lines.size() <= kMostPictureLabels)
             for (std::size_t i = 0; i < picture_.lines.size(); ++i) draw_label(i);
         const double below = draw_legend();
         return svg_.document(std::max(layout_.width, least_width_), below, topology_.name);
     }
 
 private:
-    static constexpr std::size_t kMostLabels = 80, kMostLegend = 16;
+    static constexpr std::size_t kMostLegend = 16;
 
     void title() {
         std::set<std::string> hosts;
@@ -134,8 +134,11 @@ private:
         std::string words =
             fmt::format("{} rank{}, ", topology_.rank_count(), topology_.rank_count() == 1 ? "" : "s");
         if (!hosts.empty()) words += fmt::format("{} host{}, ", hosts.size(), hosts.size() == 1 ? "" : "s");
-        words += fmt::format("{} nodes, {} directed links{}", topology_.nodes.size(), topology_.links.size(),
-                             picture_.summary ? "; boxes that stand for several nodes say so" : "");
+        words += fmt::format(
+            "{} nodes, {} directed links{}", topology_.nodes.size(), topology_.links.size(),
+            picture_.summary
+                ? "; a box \"x +n\" stands for x and n that are alike, a thick frame for several nodes"
+                : "");
         say({kLeft, 26}, topology_.name, 16, true);
         say({kLeft, 44}, words, 11, false);
     }

@@ -174,8 +174,7 @@ Picture alike_as_one(const Picture& picture, bool switches_only) {
     std::vector<std::int64_t> members(out.nodes.size());
     for (const int place : box) ++members[at(place)];
     for (std::size_t i = 0; i < out.nodes.size(); ++i)
-        if (members[i] > 1)
-            out.nodes[i].name = fmt::format("{} and {} alike", out.nodes[i].name, members[i] - 1);
+        if (members[i] > 1) out.nodes[i].name += fmt::format(" +{}", members[i] - 1);
     out.lines = moved(picture.lines, box);
     return out;
 }

@@ -12,7 +12,7 @@
 namespace baton::topologies {
 namespace {
 
-constexpr double kGap = 18, kWideGap = 58, kBend = 10;
+constexpr double kGap = 18, kBend = 10;
 
 // Something that takes room in a row: a box, or a way that leads past the row.
 struct Item {
@@ -114,7 +114,8 @@ public:
           block_(picture.nodes.size(), -1),
           row_(picture.nodes.size(), 0),
           item_(picture.nodes.size(), -1),
-          chains_(picture.lines.size()) {}
+          chains_(picture.lines.size()),
+          wide_gap_(picture.lines.size() > kMostPictureLabels ? 30 : 58) {}
 
     PictureLayout run() {
         make_blocks();
@@ -309,16 +310,16 @@ private:
         const int number = static_cast<int>(&block - blocks_.data());
         Rows& all = block.rows;
         double x = 0;
-        const double gap = has_arcs(number, block.base) ? kWideGap : kGap;
+        const double gap = has_arcs(number, block.base) ? wide_gap_ : kGap;
         for (const int id : all.rows[at(block.base)]) {
             Item& item = all.items[at(id)];
             item.x = x + item.width / 2;
             x += item.width + gap;
         }
         for (int row = block.base - 1; row >= 0; --row)
-            place_row(all, row, true, has_arcs(number, row) ? kWideGap : kGap);
+            place_row(all, row, true, has_arcs(number, row) ? wide_gap_ : kGap);
         for (int row = block.base + 1; row < static_cast<int>(all.rows.size()); ++row)
-            place_row(all, row, false, has_arcs(number, row) ? kWideGap : kGap);
+            place_row(all, row, false, has_arcs(number, row) ? wide_gap_ : kGap);
         block.width = std::max(extent(all, block.left), svg_text_width(block.host, 12));
     }
 
@@ -336,7 +337,7 @@ private:
                 last = n == 0 ? last : sum / static_cast<double>(n);
                 wanted.push_back(last);
             }
-            spread(fabric_, fabric_.rows[at(row)], wanted, has_arcs(-1, row) ? kWideGap : kGap);
+            spread(fabric_, fabric_.rows[at(row)], wanted, has_arcs(-1, row) ? wide_gap_ : kGap);
         }
     }
 
@@ -481,6 +482,7 @@ private:
     std::vector<std::vector<Place>> chains_;          // of each line, from the top
     std::map<int, int> turn_;                         // lines between hosts: where they start downwards
     std::map<int, std::vector<Place>> fabric_below_;  // fabric items: what they join in hosts
+    const double wide_gap_;                           // between boxes of a row that are linked to each other
     std::vector<double> fabric_y_;
     std::vector<std::vector<double>> block_y_;
 };

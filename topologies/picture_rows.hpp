@@ -7,6 +7,9 @@ namespace baton::topologies {
 
 inline constexpr double kPictureMargin = 24, kPictureTop = 64, kPictureBoxHeight = 36;
 
+/// Most lines that each get their rate beside them.
+inline constexpr std::size_t kMostPictureLabels = 80;
+
 /// Width that the text of a box needs.
 double picture_box_width(const PictureNode& node);
 

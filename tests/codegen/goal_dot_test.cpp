@@ -5,7 +5,6 @@
 #include <baton/codegen/interchange/goal.hpp>
 #include <baton/codegen/lower.hpp>
 #include <baton/ir/algorithm_json.hpp>
-#include <baton/topologies/load.hpp>
 
 #include <doctest/doctest.h>
 
@@ -78,12 +77,7 @@ TEST_CASE("GOAL takes the sizes of unequal classes, and refuses what it has no w
     CHECK_THROWS_AS(write_goal(remote, 1024), Error);
 }
 
-TEST_CASE("Graphviz text of a machine and of a schedule has each link and each connection") {
-    const topologies::Topology machine = topologies::load("dgx_h100");
-    const std::string text = write_dot(machine);
-    CHECK(count(text, "rank ") == 8);
-    const int both = count(text, "dir=both"), all = count(text, " -> ");
-    CHECK(both + all == static_cast<int>(machine.links.size()));
+TEST_CASE("Graphviz text of a schedule's messages has each connection") {
     const std::string schedule = write_dot(ring(4));
     CHECK(count(schedule, " -> ") == 4);
     CHECK(count(schedule, "6 messages, 6 chunks") == 4);

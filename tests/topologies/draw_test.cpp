@@ -114,7 +114,7 @@ TEST_CASE("Large machines are drawn with hosts, then with what is alike, as one 
     CHECK(found["nic"] == 0);
     CHECK(count(hosts, "8 gpu, 8 nic, 4 switch") == 16);
     CHECK(hosts.find("ranks 120-127") != std::string::npos);
-    CHECK(hosts.find("boxes that stand for several nodes say so") != std::string::npos);
+    CHECK(hosts.find("a thick frame for several nodes") != std::string::npos);
     // 1024 ranks below 128 leaves: the ranks of a leaf are alike.
     const std::string tree = to_svg(load("fat_tree:ranks=512,leaf_ports=32,spines=4"));
     CHECK(shapes(tree)["gpu"] == 16);
