@@ -20,20 +20,27 @@ constexpr std::array<const char*, 12> kColors{"#0072b2", "#d55e00", "#009e73", "
                                               "#8c510a", "#e31a1c", "#3f4f8f", "#666666"};
 constexpr const char* kMixed = "#111111";
 
-// Values in contiguous groups of one color each, and their names.
+// Colors of values: one a shard, a source of all_to_all or a chunk; contiguous groups where there are more
+// than colors.
 class Palette {
 public:
-    Palette(const ir::Collective& collective, std::int64_t values)
-        : collective_(collective),
-          values_(std::max<std::int64_t>(values, 1)),
-          groups_(std::min<std::int64_t>(values_, std::int64_t{kColors.size()})) {}
+    Palette(const ir::Collective& collective, std::int64_t values) : collective_(collective) {
+        const std::int64_t chunks = std::max<std::int64_t>(collective.chunks, 1);
+        if (collective.kind == ir::CollectiveKind::all_to_all)
+            per_item_ = chunks * collective.group_size();
+        else if (ir::has_shards(collective.kind))
+            per_item_ = chunks;
+        if (values <= per_item_) per_item_ = 1;  // one shard: its chunks
+        items_ = std::max<std::int64_t>(1, (values + per_item_ - 1) / per_item_);
+        groups_ = std::min<std::int64_t>(items_, std::int64_t{kColors.size()});
+    }
 
     std::int64_t groups() const { return groups_; }
     std::int64_t group(std::int64_t value) const {
         // Sizes that differ by one at most; no product can overflow.
-        const std::int64_t size = values_ / groups_, longer = values_ % groups_;
+        const std::int64_t item = value / per_item_, size = items_ / groups_, longer = items_ % groups_;
         const std::int64_t in_longer = longer * (size + 1);
-        return value < in_longer ? value / (size + 1) : longer + (value - in_longer) / size;
+        return item < in_longer ? item / (size + 1) : longer + (item - in_longer) / size;
     }
     const char* color(std::int64_t group) const { return kColors[at(group) % kColors.size()]; }
 
@@ -63,10 +70,16 @@ public:
 
     /// What the entry of a group in the legend says.
     std::string legend(std::int64_t which) const {
-        const std::int64_t size = values_ / groups_, longer = values_ % groups_;
+        const std::int64_t size = items_ / groups_, longer = items_ % groups_;
         const std::int64_t first = which * size + std::min(which, longer);
         const std::int64_t last = first + size + (which < longer ? 1 : 0) - 1;
-        return first == last ? name(first) : name(first) + " to " + name(last);
+        return first == last ? std::to_string(first) : fmt::format("{} to {}", first, last);
+    }
+    /// What a color stands for.
+    const char* item() const {
+        if (per_item_ == 1 && collective_.chunks > 1) return "chunk";
+        if (collective_.kind == ir::CollectiveKind::all_to_all) return "source";
+        return ir::has_shards(collective_.kind) ? "shard" : "chunk";
     }
     const char* what() const {
         if (collective_.kind == ir::CollectiveKind::all_to_all)
@@ -77,7 +90,7 @@ public:
 
 private:
     const ir::Collective& collective_;
-    std::int64_t values_, groups_;
+    std::int64_t per_item_ = 1, items_ = 1, groups_ = 1;
 };
 
 // The first steps that hold no more arrows than fit.
@@ -95,7 +108,7 @@ public:
           ranks_(static_cast<int>(program.ranks.size())),
           steps_(drawn_steps(diagram)) {
         for (const StepArrow& arrow : diagram.arrows) arrows_ += arrow.step < steps_ ? 1 : 0;
-        labels_ = arrows_ <= 200;
+        labels_ = arrows_ <= 200 && static_cast<std::int64_t>(arrows_) <= 2 * ranks_ * steps_;
         row_ = ranks_ <= 4 ? 70 : ranks_ <= 8 ? 56 : ranks_ <= 16 ? 40 : ranks_ <= 32 ? 28 : 18;
         // Steep arrows need room to be told apart.
         column_ = steps_ > 24 ? 76 : 120;
@@ -177,14 +190,17 @@ private:
         }
         if (arrow.reduces)
             svg_.circle(to, 4.5, {.stroke = colors.front(), .width = 1.4, .title = words, .kind = "reduces"});
-        if (labels_)
-            svg_.text({from.x + 0.27 * (to.x - from.x), from.y + 0.27 * (to.y - from.y) + 3},
+        if (labels_) {
+            // Near the sender, where arrows that cross have not met yet.
+            const double share = std::min(0.3, 26 / length);
+            svg_.text({from.x + share * (to.x - from.x), from.y + share * (to.y - from.y) + 3},
                       palette_.names(arrow.values, 12), 9, SvgAnchor::middle, colors.front(), false, true);
+        }
     }
 
     double draw_legend(double bottom) {
         double line = bottom + 28;
-        say({kMargin, line}, fmt::format("colors: {}", palette_.what()), 11, true);
+        say({kMargin, line}, fmt::format("colors: {}", palette_.item()), 11, true);
         line += 10;
         std::set<std::int64_t> used;
         bool reduces = false, mixed = false;
