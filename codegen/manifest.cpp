@@ -105,7 +105,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json collective_json(const ir::Collective& c) {
+Json manifest_collective(const ir::Collective& c) {
     Json json = {{"kind", to_string(c.kind)}, {"ranks", c.ranks}, {"chunks", c.chunks}};
     if (ir::has_root(c.kind)) json["root"] = c.root;
     if (c.peer >= 0) json["peer"] = c.peer;
@@ -165,7 +165,7 @@ Json rank_json(const ManifestRank& rank) {
 
 std::string to_json(const Manifest& m) {
     Json json = {{"baton", "manifest/1"}, {"abi", m.abi_version}, {"name", m.name}, {"hash", m.hash}};
-    json["collective"] = collective_json(m.collective);
+    json["collective"] = manifest_collective(m.collective);
     json["properties"] = {
         {"wide", m.wide}, {"order", to_string(m.order)}, {"assurance", to_string(m.assurance)}};
     if (m.in_place) json["properties"]["in_place"] = *m.in_place;

@@ -13,15 +13,15 @@
 namespace baton::codegen {
 namespace {
 
-constexpr std::int64_t kMostInstructions = 2'000'000, kMostMoves = 20'000'000;
+constexpr std::int64_t kMostDiagramInstructions = 2'000'000, kMostMoves = 20'000'000;
 
-using Values = std::vector<std::int64_t>;
+using Cargo = std::vector<std::int64_t>;
 
 // Follows the values through one pass of the program: threadblocks run as far as they can, in turn.
-class Walk {
+class StepWalk {
 public:
-    explicit Walk(const ir::Program& program) : program_(program), wires_(program.connections.size()) {
-        if (program.instruction_count() > kMostInstructions)
+    explicit StepWalk(const ir::Program& program) : program_(program), wires_(program.connections.size()) {
+        if (program.instruction_count() > kMostDiagramInstructions)
             throw input_error(fmt::format("{} instructions are too many for a diagram of steps",
                                           program.instruction_count()),
                               program.name,
@@ -53,7 +53,7 @@ private:
     };
     struct Message {
         std::int64_t step = 0;
-        Values values;
+        Cargo values;
     };
 
     const ir::Threadblock& block(std::size_t r, std::size_t b) const {
@@ -95,13 +95,13 @@ private:
         return shard * all.chunks + all.class_of(rank, operand.buffer, index);
     }
 
-    Values read(int rank, const ir::Operand& operand) {
+    Cargo read(int rank, const ir::Operand& operand) {
         moves_ += operand.chunks;
         if (moves_ > kMostMoves)
             throw input_error(
                 fmt::format("more than {} chunks move, too many for a diagram of steps", kMostMoves),
                 program_.name, "draw a smaller case of the schedule, with fewer ranks or chunks");
-        Values values;
+        Cargo values;
         for (std::int64_t i = 0; i < operand.chunks; ++i) {
             const auto found = held_[at(rank)].find(key(operand, i));
             values.push_back(found != held_[at(rank)].end() ? found->second
@@ -110,7 +110,7 @@ private:
         return values;
     }
 
-    void write(int rank, const ir::Operand& operand, const Values& values) {
+    void write(int rank, const ir::Operand& operand, const Cargo& values) {
         for (std::int64_t i = 0; i < operand.chunks; ++i) held_[at(rank)][key(operand, i)] = values[at(i)];
     }
 
@@ -118,8 +118,8 @@ private:
         return program_.switch_groups[at(operand.target)];
     }
 
-    void arrow(std::int64_t step, int from, int to, const Values& values, bool reduces) {
-        Values& all = arrows_[{step, from, to, reduces}];
+    void arrow(std::int64_t step, int from, int to, const Cargo& values, bool reduces) {
+        Cargo& all = arrows_[{step, from, to, reduces}];
         all.insert(all.end(), values.begin(), values.end());
     }
 
@@ -133,7 +133,7 @@ private:
             level =
                 std::max(level, cursors_[at(need.rank)][at(need.threadblock)].levels[at(need.instruction)]);
         // Local sources say best what it is: what arrives is combined with them.
-        Values values;
+        Cargo values;
         std::vector<std::pair<int, std::int64_t>> arrived;  // message: (sender, step)
         std::vector<int> read_from;
         for (const ir::Operand& source : all.sources(each)) {
@@ -208,13 +208,13 @@ private:
     std::vector<std::deque<Message>> wires_;
     std::vector<std::unordered_map<std::int64_t, std::int64_t>> held_;  // by rank: what stands in a place
     std::vector<std::vector<Cursor>> cursors_;
-    std::vector<Values> incoming_;
+    std::vector<Cargo> incoming_;
     std::int64_t moves_ = 0;
-    std::map<std::tuple<std::int64_t, int, int, bool>, Values> arrows_;
+    std::map<std::tuple<std::int64_t, int, int, bool>, Cargo> arrows_;
 };
 
 }  // namespace
 
-StepDiagram step_diagram(const ir::Program& program) { return Walk(program).run(); }
+StepDiagram step_diagram(const ir::Program& program) { return StepWalk(program).run(); }
 
 }  // namespace baton::codegen
