@@ -145,7 +145,8 @@ private:
             const std::string text = first_text_ ? *first_text_ : read_file(path);
             const topologies::ImportSource source{text, path};
             ReadFile file{path, given ? given : &topologies::recognize(source), given == nullptr, {}};
-            file.imported = file.format->read(source, options);
+            file.imported =
+                given ? topologies::read_named(*given, source, options) : file.format->read(source, options);
             files.push_back(std::move(file));
         }
         return files;

@@ -74,6 +74,55 @@ TEST_CASE("astra-sim: dimensions multiply, the first is the innermost, and units
     CHECK(says(got.assumptions, "GB/s of 1e9 bytes"));
 }
 
+TEST_CASE("astra-sim: the JSON of version 1 has links for each NPU and latencies of NICs and routers") {
+    const Imported got = import_network(
+        "astra-sim",
+        "{\n  \"topology-name\": \"Hierarchical\",\n  \"topologies-per-dim\": [\"Ring\", \"FullyConnected\", "
+        "\"Switch\"],\n  \"dimensions-count\": 3,\n  \"units-count\": [4, 3, 2],\n  \"links-count\": [4, 3, "
+        "2],\n"
+        "  \"link-latency\": [500, 600, 700],\n  \"link-bandwidth\": [250, 20, 12.5],\n"
+        "  \"nic-latency\": [0, 10, 20],\n  \"router-latency\": [0, 1, 30],\n  \"hbm-scale\": [0, 0, "
+        "0]\n}\n");
+    const Topology& topology = got.topology;
+    CHECK(topology.rank_count() == 24);
+    const Link& ring = baton::test::link_between(topology, "npu0", "npu1");
+    CHECK(ring.count == 2);
+    CHECK(ring.bandwidth.bytes_per_second == 250'000'000'000);
+    // Three links for two neighbors.
+    const Link& mesh = baton::test::link_between(topology, "npu0", "npu4");
+    CHECK(mesh.count == 1);
+    CHECK(mesh.bandwidth.bytes_per_second == 30'000'000'000);
+    CHECK(mesh.latency.picoseconds == 621'000);
+    const Link& up = baton::test::link_between(topology, "npu12", "switch3.0");
+    CHECK(up.count == 2);
+    CHECK(up.latency.picoseconds == 720'000);
+    CHECK(topology.nodes[static_cast<std::size_t>(topology.node_index("switch3.0"))].latency.picoseconds ==
+          30'000);
+    CHECK(says(got.warnings, "3 links for 2 neighbors"));
+    CHECK(says(got.warnings, "topology-name (line 2), hbm-scale (line 11)"));
+    CHECK(failure("astra-sim",
+                  "{\"topologies-per-dim\": [\"Ring\"], \"units-count\": [4], \"link-bandwidth\": [1],\n"
+                  " \"link-latency\": [1], \"links-count\": [1, 2]}") ==
+          "net:2 links-count: 2 values for 1 dimension");
+}
+
+TEST_CASE("a format that is named for a file of another one is told what the file looks like") {
+    const auto told = [](const std::string& format, const std::string& text) {
+        try {
+            read_named(importer(format), {text, "net"}, {});
+        } catch (const baton::Error& error) {
+            return std::string(error.what());
+        }
+        return std::string("it was read");
+    };
+    CHECK(told("taccl", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n")
+              .find("it looks like a file of astra-sim: baton import astra-sim FILE") != std::string::npos);
+    CHECK(told("taccl", "{\"nnodes\": 2, \"intranode_sketch\": {}}").find("sketch of TACCL") !=
+          std::string::npos);
+    CHECK(told("astra-sim", "topology: [Ring]\nnpus_count: [4, 4]\nbandwidth: [1]\nlatency: [1]\n")
+              .find("looks like") == std::string::npos);
+}
+
 TEST_CASE("astra-sim: what does not fit together is named with its line") {
     const std::string tail = "\nbandwidth: [400]\nlatency: [1]\n";
     CHECK(failure("astra-sim", "topology: [Ring]\nnpus_count: [4, 4]" + tail) ==
@@ -209,6 +258,11 @@ TEST_CASE("taccl: inverse rates in us per MB of 2^20 bytes, a switch for one bet
     CHECK(one.topology.link_index("gpu2>nic1") >= 0);
     REQUIRE(one.topology.limits.size() == 4);
     CHECK(one.topology.limits[0].bandwidth.bytes_per_second == 9'986'438'095);
+
+    const Imported many = import_network(
+        "taccl", R"({"gpus_per_node": 2, "alpha": 0.3, "node_betas_list": [8], "nics_per_node": 5,
+                     "remote_alpha": 2.6, "remote_beta": 105})");
+    CHECK(says(many.warnings, "5 NICs for 2 GPUs: 3 NICs have no GPU here and no link"));
 
     const Imported matrix = import_network(
         "taccl", R"({"gpus_per_node": 2, "alpha": 1, "links": [[0, 1], [0, 0]], "betas": [[0, 10], [0, 0]],

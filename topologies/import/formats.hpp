@@ -22,9 +22,9 @@ inline constexpr Importer kNcclXmlImporter = {
 
 bool recognizes_astra_sim(std::string_view text);
 Imported read_astra_sim(const ImportSource& source, const ImportOptions& options);
-inline constexpr Importer kAstraSimImporter = {
-    "astra-sim", "network YAML of ASTRA-sim: topology, npus_count, bandwidth, latency", recognizes_astra_sim,
-    read_astra_sim};
+inline constexpr Importer kAstraSimImporter = {"astra-sim",
+                                               "network YAML of ASTRA-sim, and the JSON of its first version",
+                                               recognizes_astra_sim, read_astra_sim};
 
 bool recognizes_simai(std::string_view text);
 Imported read_simai(const ImportSource& source, const ImportOptions& options);

@@ -24,6 +24,10 @@ std::vector<std::string> format_names() {
 
 }  // namespace
 
+Error ImportSource::error(int line, std::string what, std::string remedy) const {
+    return input_error(std::move(what), fmt::format("{}:{}", name, line), std::move(remedy));
+}
+
 std::span<const Importer> importers() { return kImporters; }
 
 const Importer& importer(std::string_view name) {
@@ -42,6 +46,23 @@ const Importer& recognize(const ImportSource& source) {
     }
     throw input_error("the file is of no format that is known" + near_names("", format_names()), source.name,
                       "name the format: baton import FORMAT FILE");
+}
+
+Imported read_named(const Importer& format, const ImportSource& source, const ImportOptions& options) {
+    if (format.recognizes(source.text)) return format.read(source, options);
+    if (const std::string known = known_other_file(source.text); !known.empty())
+        throw input_error(known, source.name);
+    try {
+        return format.read(source, options);
+    } catch (const Error& error) {
+        for (const Importer& other : kImporters) {
+            if (other.recognizes(source.text))
+                throw Error(
+                    error.kind(), error.message(), error.where(),
+                    fmt::format("it looks like a file of {}: baton import {} FILE", other.name, other.name));
+        }
+        throw;
+    }
 }
 
 }  // namespace baton::topologies

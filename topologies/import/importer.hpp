@@ -1,6 +1,7 @@
 // Reading machines from the files of other tools: what an importer is, and which there are.
 #pragma once
 
+#include <baton/base/error.hpp>
 #include <baton/topologies/topology.hpp>
 
 #include <span>
@@ -23,6 +24,9 @@ struct Imported {
 struct ImportSource {
     std::string_view text;
     std::string name;
+
+    /// An input error at a line, from 1.
+    Error error(int line, std::string what, std::string remedy = {}) const;
 };
 
 /// What a user may say beside the file.
@@ -52,5 +56,9 @@ const Importer& importer(std::string_view name);
 /// The importer that recognizes the text. Throws an input error which names what the text looks like when it
 /// is a known file of another purpose (a graph search, a table of peer access), else lists the formats.
 const Importer& recognize(const ImportSource& source);
+
+/// Reads a file in the format that a user named. Where that fails and the text is not of that format, the
+/// input error tells what it looks like: a known file of another purpose, or a file of another format.
+Imported read_named(const Importer& format, const ImportSource& source, const ImportOptions& options);
 
 }  // namespace baton::topologies

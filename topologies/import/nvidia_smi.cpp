@@ -50,9 +50,6 @@ public:
     }
 
 private:
-    Error error(int line, std::string what, std::string remedy = {}) const {
-        return input_error(std::move(what), fmt::format("{}:{}", source_.name, line), std::move(remedy));
-    }
     std::size_t size() const { return matrix_.devices.size(); }
     bool is_gpu(std::size_t i) const { return matrix_.devices[i].gpu; }
     const std::string& name(std::size_t i) const { return matrix_.devices[i].name; }
@@ -84,13 +81,13 @@ private:
         leave_out_cpus();
         if (std::none_of(matrix_.devices.begin(), matrix_.devices.end(),
                          [](const SmiDevice& device) { return device.gpu; }))
-            throw error(matrix_.line, "no column is a GPU (GPU0, GPU1, ...)");
+            throw source_.error(matrix_.line, "no column is a GPU (GPU0, GPU1, ...)");
     }
 
     [[noreturn]] void refuse(int peer_access) const {
         const std::string rest = "the topology is topo -m";
         if (peer_access > 0)
-            throw error(peer_access, "this is the output of topo -p2p (peer access), " + rest);
+            throw source_.error(peer_access, "this is the output of topo -p2p (peer access), " + rest);
         if (const std::string foreign = foreign_smi_output(source_.text); !foreign.empty())
             throw input_error(foreign, source_.name);
         throw input_error("there is no matrix in it", source_.name,
@@ -100,8 +97,9 @@ private:
     // A second matrix may repeat the first, or show PCIe where that shows NVLink (topo -mp).
     void merge(const SmiMatrix& other) {
         const auto differs = [&](const std::string& how) {
-            return error(other.line, fmt::format("a second matrix, which {} (line {})", how, matrix_.line),
-                         "give each host a file of its own, and --fabric");
+            return source_.error(other.line,
+                                 fmt::format("a second matrix, which {} (line {})", how, matrix_.line),
+                                 "give each host a file of its own, and --fabric");
         };
         if (other.devices.size() != size()) throw differs("has other columns than the first");
         for (std::size_t i = 0; i < size(); ++i) {
@@ -147,11 +145,11 @@ private:
                 // Nothing hangs on how two adapters lie to each other, beyond what GPUs tell.
                 if (cell.kind == Kind::missing && !is_gpu(i) && !is_gpu(j)) continue;
                 if (cell.kind == Kind::missing)
-                    throw error(matrix_.line,
-                                fmt::format("neither the row of {} nor that of {} says how "
-                                            "the two are joined",
-                                            name(i), name(j)),
-                                "give the whole matrix");
+                    throw source_.error(matrix_.line,
+                                        fmt::format("neither the row of {} nor that of {} says how "
+                                                    "the two are joined",
+                                                    name(i), name(j)),
+                                        "give the whole matrix");
             }
             if (filled) incomplete += (incomplete.empty() ? "" : ", ") + name(i);
         }

@@ -89,9 +89,6 @@ public:
     }
 
 private:
-    Error error(int line, std::string what, std::string remedy = {}) const {
-        return input_error(std::move(what), fmt::format("{}:{}", source_.name, line), std::move(remedy));
-    }
     std::size_t size() const { return gpus_.size(); }
 
     [[noreturn]] void refuse() const {
@@ -168,9 +165,9 @@ private:
             if (table.gpus.size() > kMostRocmGpus) break;
         }
         if (table.gpus.size() > kMostRocmGpus)
-            throw error(table.line, fmt::format("more than {} GPUs", kMostRocmGpus));
+            throw source_.error(table.line, fmt::format("more than {} GPUs", kMostRocmGpus));
         const std::set<int> distinct(table.gpus.begin(), table.gpus.end());
-        if (distinct.size() != table.gpus.size()) throw error(table.line, "a GPU has two columns");
+        if (distinct.size() != table.gpus.size()) throw source_.error(table.line, "a GPU has two columns");
         table.cells.resize(table.gpus.size());
         table.lines.resize(table.gpus.size(), 0);
         int last = -1;
@@ -180,9 +177,9 @@ private:
         }
         for (std::size_t i = 0; i < table.gpus.size(); ++i) {
             if (table.cells[i].size() != table.gpus.size())
-                throw error(table.lines[i] > 0 ? table.lines[i] : table.line,
-                            fmt::format("row GPU{} has {} cells, the header has {} columns", table.gpus[i],
-                                        table.cells[i].size(), table.gpus.size()));
+                throw source_.error(table.lines[i] > 0 ? table.lines[i] : table.line,
+                                    fmt::format("row GPU{} has {} cells, the header has {} columns",
+                                                table.gpus[i], table.cells[i].size(), table.gpus.size()));
         }
         keep(section, std::move(table));
         return j - 1;
@@ -197,7 +194,7 @@ private:
             if (place == table.gpus.end()) continue;
             last = static_cast<int>(place - table.gpus.begin());
             if (table.lines[at(last)] != 0)
-                throw error(line.number, fmt::format("row GPU{} comes twice", *number));
+                throw source_.error(line.number, fmt::format("row GPU{} comes twice", *number));
             table.lines[at(last)] = line.number;
             named = q;
         }
@@ -218,18 +215,18 @@ private:
         const auto [place, is_new] = tables_.try_emplace(section, table);
         if (is_new) return;
         if (place->second.gpus != table.gpus || place->second.cells != table.cells)
-            throw error(table.line,
-                        fmt::format("a second matrix of this kind, which differs from that at "
-                                    "line {}",
-                                    place->second.line),
-                        "give each host a file of its own, and --fabric");
+            throw source_.error(table.line,
+                                fmt::format("a second matrix of this kind, which differs from that at "
+                                            "line {}",
+                                            place->second.line),
+                                "give each host a file of its own, and --fabric");
         ++repeated_;
     }
 
     void check_tables() const {
         for (const auto& [section, table] : tables_) {
             if (table.gpus != gpus_)
-                throw error(table.line, "this matrix has other GPUs than that of link types");
+                throw source_.error(table.line, "this matrix has other GPUs than that of link types");
         }
     }
 
@@ -240,10 +237,10 @@ private:
                 const std::string& word = table.cells[i][j];
                 if (i == j) continue;
                 if (word != "XGMI" && word != "PCIE")
-                    throw error(table.lines[i],
-                                fmt::format("unknown link type \"{}\" in row GPU{}, column GPU{}",
-                                            word.substr(0, 40), gpus_[i], gpus_[j]),
-                                "link types are XGMI and PCIE");
+                    throw source_.error(table.lines[i],
+                                        fmt::format("unknown link type \"{}\" in row GPU{}, column GPU{}",
+                                                    word.substr(0, 40), gpus_[i], gpus_[j]),
+                                        "link types are XGMI and PCIE");
                 xgmi_[i][j] = word == "XGMI";
             }
         }

@@ -239,10 +239,6 @@ public:
     }
 
 private:
-    Error error(int line, std::string what, std::string remedy = {}) const {
-        return input_error(std::move(what), fmt::format("{}:{}", source_.name, line), std::move(remedy));
-    }
-
     struct Row {
         int line = 0;
         std::vector<std::string> words;
@@ -252,8 +248,8 @@ private:
     std::size_t read_matrix(const FoundHeader& found, std::size_t k) {
         const std::vector<std::string>& names = found.header.names;
         if (names.size() > kMostDevices)
-            throw error(lines_[k].number,
-                        fmt::format("{} columns are more than {}", names.size(), kMostDevices));
+            throw source_.error(lines_[k].number,
+                                fmt::format("{} columns are more than {}", names.size(), kMostDevices));
         // Tools of other vendors print the same form with devices and cells of their own.
         if (std::none_of(names.begin(), names.end(), is_gpu_name)) {
             if (const std::string foreign = foreign_smi_output(source_.text); !foreign.empty())
@@ -269,8 +265,8 @@ private:
             if (const auto start = row_start(line, by_name)) {
                 last = &rows[start->device];
                 if (last->line != 0)
-                    throw error(line.number, fmt::format("row {} comes twice (line {} has it too)",
-                                                         names[start->device], last->line));
+                    throw source_.error(line.number, fmt::format("row {} comes twice (line {} has it too)",
+                                                                 names[start->device], last->line));
                 last->line = line.number;
                 last->words.assign(line.words.begin() + static_cast<std::ptrdiff_t>(start->cells),
                                    line.words.end());
@@ -348,21 +344,24 @@ private:
             }
             const auto cell = cell_of(word);
             if (!cell && word != "N/A" && is_affinity(word))
-                throw error(row.line,
-                            fmt::format("row {} has {} cells, the header has {} columns", name, j, columns));
+                throw source_.error(row.line, fmt::format("row {} has {} cells, the header has {} columns",
+                                                          name, j, columns));
             if (!cell)
-                throw error(row.line,
-                            fmt::format("not a topology matrix: unknown cell \"{}\" in row {}, column {}",
-                                        word.substr(0, 40), name, matrix.devices[j].name),
-                            "cells are X, NV1 and so on, PIX, PXB, PHB, NODE and SYS");
+                throw source_.error(
+                    row.line,
+                    fmt::format("not a topology matrix: unknown cell \"{}\" in row {}, column {}",
+                                word.substr(0, 40), name, matrix.devices[j].name),
+                    "cells are X, NV1 and so on, PIX, PXB, PHB, NODE and SYS");
             if ((cell->kind == SmiCell::Kind::self) != (i == j))
-                throw error(row.line, fmt::format("row {} has {} in column {}: a cell is missing or too many",
-                                                  name, word, matrix.devices[j].name));
+                throw source_.error(
+                    row.line, fmt::format("row {} has {} in column {}: a cell is missing or too many", name,
+                                          word, matrix.devices[j].name));
             matrix.cells[i][j] = *cell;
         }
         if (row.words.size() > columns && cell_of(row.words[columns]))
-            throw error(row.line,
-                        fmt::format("row {} has more cells than the header has columns ({})", name, columns));
+            throw source_.error(
+                row.line,
+                fmt::format("row {} has more cells than the header has columns ({})", name, columns));
     }
 
     static void read_affinity(const Row& row, const std::string& tail, SmiDevice& device,

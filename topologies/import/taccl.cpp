@@ -166,6 +166,10 @@ void add_nics(const TacclFile& file, Imported& result) {
         "which GPU uses which NIC is in TACCL's sketch, not here: GPUs in order share the NICs in equal "
         "parts; "
         "remote_alpha is halved over the links from GPU to NIC and from NIC to GPU");
+    if (nics > file.gpus)
+        result.warnings.push_back(fmt::format("{} for {}: {} no GPU here and no link",
+                                              counted(at(nics), "NIC"), counted(at(file.gpus), "GPU"),
+                                              counted(at(nics - file.gpus), "NIC has", "NICs have")));
     result.assumptions.push_back("nodes are joined by --hosts N --fabric SPEC");
 }
 
