@@ -69,6 +69,8 @@ public:
                        "content; - reads standard input")
             ->required();
         app.add_option("-o,--output", output_, "topology or program file to write");
+        app.add_option("--algorithm", algorithm_,
+                       "schedules: file for the algorithm that the program is lifted to");
         app.add_option("--hosts", hosts_, "the hosts of the files, so many times over")
             ->check(CLI::Range(std::int64_t{1}, topologies::kMaxNodes));
         app.add_option("--fabric", fabric_,
@@ -81,6 +83,8 @@ public:
 
     int run() override {
         if (const auto schedule = find_schedule()) return import_schedule(*schedule);
+        if (!algorithm_.empty())
+            throw input_error("--algorithm is for schedules, and this is a machine", words_.back());
         const std::vector<ReadFile> files = read_files();
         std::vector<Topology> hosts;
         for (const ReadFile& file : files) hosts.push_back(file.imported.topology);
@@ -123,6 +127,7 @@ private:
             schedule.recognized = true;
         }
         schedule.output = output_;
+        schedule.algorithm = algorithm_;
         schedule.json = json;
         return schedule;
     }
@@ -186,7 +191,7 @@ private:
     }
 
     std::vector<std::string> words_;
-    std::string output_, fabric_, nvlink_status_, arch_;
+    std::string output_, algorithm_, fabric_, nvlink_status_, arch_;
     std::int64_t hosts_ = 1;
     std::optional<std::string> first_text_;  ///< of the only file, when it was read to recognize it
 };

@@ -3,12 +3,15 @@
 #include <baton/cli/command.hpp>
 #include <baton/cli/import_schedule.hpp>
 #include <baton/cli/options.hpp>
+#include <baton/codegen/interchange/lift.hpp>
+#include <baton/ir/algorithm_json.hpp>
 #include <baton/ir/program_json.hpp>
 #include <baton/ir/verify.hpp>
 
 #include <fmt/format.h>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace baton::cli {
 namespace {
@@ -40,6 +43,25 @@ Verdict judge(const ir::Program& program) {
     return verdict;
 }
 
+/// The algorithm of a right program, or why there is none.
+struct Lifted {
+    std::optional<ir::Algorithm> algorithm;
+    std::string text;
+};
+
+Lifted lift(const ir::Program& program, const Verdict& verdict) {
+    Lifted lifted;
+    if (!verdict.right) return {std::nullopt, "no: the program is not right"};
+    try {
+        lifted.algorithm = codegen::lift(program);
+        lifted.text = fmt::format("an algorithm of {} steps", lifted.algorithm->step_count());
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) throw;
+        lifted.text = "no: " + error.message();
+    }
+    return lifted;
+}
+
 }  // namespace
 
 const codegen::ScheduleFormat* schedule_format(std::string_view name) {
@@ -57,6 +79,14 @@ const codegen::ScheduleFormat* recognize_schedule(std::string_view text) {
 int import_schedule(const ScheduleImport& request) {
     const codegen::ImportedProgram imported = request.format->read(request.text, request.path);
     const Verdict verdict = judge(imported.program);
+    const Lifted lifted = lift(imported.program, verdict);
+    const bool writes_algorithm = !request.algorithm.empty() && lifted.algorithm;
+    if (writes_algorithm) {
+        const bool binary = request.algorithm.ends_with(".cbor");
+        write_file(request.algorithm,
+                   binary ? ir::to_cbor(*lifted.algorithm) : ir::to_json(*lifted.algorithm));
+    }
+    const int code = verdict.right && (request.algorithm.empty() || lifted.algorithm) ? 0 : 1;
     if (!request.output.empty()) {
         const bool binary = request.output.ends_with(".cbor");
         write_file(request.output, binary ? ir::to_cbor(imported.program) : ir::to_json(imported.program));
@@ -85,14 +115,16 @@ int import_schedule(const ScheduleImport& request) {
                     {"ranks", imported.program.collective.ranks},
                     {"instructions", imported.program.instruction_count()},
                     {"right", verdict.right},
-                    {"verified", verdict.text}};
+                    {"verified", verdict.text},
+                    {"lifted", lifted.text}};
+        if (writes_algorithm) out["algorithm"] = request.algorithm;
         if (request.output.empty())
             out["program"] = Json::parse(ir::to_json(imported.program));
         else
             out["output"] = request.output;
         out["next"] = next;
         std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-        return verdict.right ? 0 : 1;
+        return code;
     }
     std::string text = fmt::format("{}: {}{}\n", request.path, request.format->name,
                                    request.recognized ? " (recognized from its content)" : "");
@@ -100,10 +132,12 @@ int import_schedule(const ScheduleImport& request) {
     for (const std::string& line : imported.assumptions) text += paragraph("assumed: ", line);
     for (const std::string& line : imported.warnings) text += paragraph("warning: ", line);
     text += paragraph(verdict.right ? "verified: " : "wrong: ", verdict.text);
+    if (verdict.right || !request.algorithm.empty()) text += paragraph("lifted: ", lifted.text);
     if (!request.output.empty()) text += "\nwritten: " + request.output + "\n";
+    if (writes_algorithm) text += "written: " + request.algorithm + "\n";
     text += "next: " + next + "\n";
     std::fputs(text.c_str(), stdout);
-    return verdict.right ? 0 : 1;
+    return code;
 }
 
 }  // namespace baton::cli

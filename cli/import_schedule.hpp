@@ -18,11 +18,12 @@ struct ScheduleImport {
     const codegen::ScheduleFormat* format = nullptr;
     bool recognized = false;  ///< the format was found from the content
     std::string output;       ///< file to write; empty: none
+    std::string algorithm;    ///< file for the algorithm that the program is lifted to; empty: none
     bool json = false;
 };
 
-/// Reads, verifies, writes and reports. A file that is read but wrong is written all the same, and its fault
-/// is reported; returns the exit code.
+/// Reads, verifies, lifts, writes and reports. A file that is read but wrong is written all the same, and its
+/// fault is reported; returns the exit code: 1 also when the algorithm that was asked for cannot be had.
 int import_schedule(const ScheduleImport& request);
 
 }  // namespace baton::cli
