@@ -310,6 +310,9 @@ auto parse_quantity(const JsonReader& given, const char* what, double factor, Pa
 }  // namespace
 
 Bytes JsonReader::bytes() const {
+    if (const JsonReader given = quantity(*this);
+        given.is_number() && given.number() != std::floor(given.number()))
+        throw given.error(fmt::format("{} is no whole number of bytes", given.text()));
     return parse_quantity(
         *this, "a size such as \"64KiB\"", 1,
         [](const std::string& text, const std::string& where) { return parse_bytes(text, where); });

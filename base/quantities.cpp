@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace baton {
 namespace {
@@ -39,10 +40,11 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// Value in base units, rounded to the nearest integer; the number is read in full precision.
+// Value in base units, rounded to the nearest integer; the number is read in full precision. `whole`: names
+// the base unit where a fraction of it has no meaning, "" where it may be rounded.
 template <std::size_t N>
 std::int64_t parse(std::string_view text, const Unit (&units)[N], const char* what, const char* example,
-                   const std::string& where) {
+                   const std::string& where, std::string_view whole = {}) {
     const auto bad = [&](const std::string& why) {
         std::string names;
         for (const Unit& unit : units) {
@@ -61,8 +63,12 @@ std::int64_t parse(std::string_view text, const Unit (&units)[N], const char* wh
     rest = trimmed(rest.substr(static_cast<std::size_t>(end - rest.data())));
     for (const Unit& unit : units) {
         if (unit.name != rest) continue;
-        const long double value = std::roundl(number * unit.factor);
+        const long double exact = number * unit.factor, value = std::roundl(exact);
         if (value >= 9.2e18L) throw bad("the value is out of range");
+        // "0.1GB" is a whole number of bytes: what it is off comes from reading it.
+        if (!whole.empty() &&
+            std::fabs(exact - value) > 4 * std::numeric_limits<long double>::epsilon() * exact)
+            throw bad(fmt::format("it is no whole number of {}", whole));
         return static_cast<std::int64_t>(value);
     }
     throw bad(fmt::format("unknown unit '{}'", rest.substr(0, 20)));
@@ -84,7 +90,7 @@ Time Time::from_seconds(double seconds) {
 }
 
 Bytes parse_bytes(std::string_view text, const std::string& where) {
-    return {parse(text, kByteUnits, "a size", "64KiB", where)};
+    return {parse(text, kByteUnits, "a size", "64KiB", where, "bytes")};
 }
 Time parse_time(std::string_view text, const std::string& where) {
     return {parse(text, kTimeUnits, "a time", "700ns", where)};

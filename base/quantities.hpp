@@ -35,7 +35,7 @@ struct Rate {
 };
 
 /// "64KiB", "1GiB", "1500", "2MB", "512B". Decimal (kB, MB, GB) and binary (KiB, MiB, GiB) suffixes.
-/// Throws an input error at `where` that lists the accepted units.
+/// Throws an input error at `where` that lists the accepted units, also for a part of a byte.
 Bytes parse_bytes(std::string_view text, const std::string& where = {});
 /// "700ns", "1.5us", "2ms", "3s", "10ps"; a bare number is seconds. Never negative.
 Time parse_time(std::string_view text, const std::string& where = {});

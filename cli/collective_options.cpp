@@ -52,14 +52,17 @@ void CollectiveOptions::declare(CLI::App& app) {
     std::string kinds;
     for (const ir::CollectiveKind k : ir::standard_kinds())
         kinds += (kinds.empty() ? "" : " ") + std::string(ir::to_string(k));
-    app.add_option("--collective", kind, "what to do: " + kinds)->capture_default_str();
-    app.add_option("--root", root, "root of broadcast, scatter, gather and reduce; sender of send_recv")
-        ->capture_default_str();
-    app.add_option("--peer", peer, "receiver of send_recv (default: the rank after the root)");
-    app.add_option("--group", groups,
-                   "ranks that run the collective, for example 0-3,8; may be repeated for groups that run at "
-                   "once; the other ranks relay; --root and --peer then count within a group")
-        ->allow_extra_args(false);
+    kind_given_ = app.add_option("--collective", kind, "what to do: " + kinds)->capture_default_str();
+    root_given_ =
+        app.add_option("--root", root, "root of broadcast, scatter, gather and reduce; sender of send_recv")
+            ->capture_default_str();
+    peer_given_ = app.add_option("--peer", peer, "receiver of send_recv (default: the rank after the root)");
+    groups_given_ =
+        app.add_option(
+               "--group", groups,
+               "ranks that run the collective, for example 0-3,8; may be repeated for groups that run at "
+               "once; the other ranks relay; --root and --peer then count within a group")
+            ->allow_extra_args(false);
     app.add_option("--sizes", sizes, "sizes as nccl-tests counts them: A..B doubles, A..B*4, or A,B,C")
         ->capture_default_str();
 }
@@ -86,8 +89,32 @@ ir::Collective CollectiveOptions::collective(int ranks) const {
         throw input_error(fmt::format("peer {} is no rank; there are ranks 0 to {}", peer, members - 1),
                           "--peer");
     made.peer = peer;
+    check_given(made);
     made.check();
     return made;
+}
+
+// What a kind does not have is no option for it.
+void CollectiveOptions::check_given(const ir::Collective& made) const {
+    if (root_given_->count() > 0 && !ir::has_root(made.kind))
+        throw input_error(fmt::format("{} has no root", ir::to_string(made.kind)), "--root",
+                          "leave it out, or name another --collective");
+    if (peer_given_->count() > 0 && made.kind != ir::CollectiveKind::send_recv)
+        throw input_error(fmt::format("{} has no receiver", ir::to_string(made.kind)), "--peer",
+                          "leave it out, or take --collective send_recv");
+}
+
+void CollectiveOptions::check_agrees(const ir::Collective& schedule, const std::string& where) const {
+    const auto own = [&](const std::string& what) {
+        return input_error(fmt::format("the schedule is {}, not {}", ir::describe(schedule), what), where);
+    };
+    if (kind_given_->count() > 0 && ir::to_string(schedule.kind) != kind) throw own(kind);
+    check_given(schedule);
+    if (root_given_->count() > 0 && schedule.root != root) throw own(fmt::format("of root {}", root));
+    if (peer_given_->count() > 0 && schedule.receiver() != peer)
+        throw own(fmt::format("for the receiver {}", peer));
+    if (groups_given_->count() > 0 && schedule.groups != collective(schedule.ranks).groups)
+        throw own("for these groups");
 }
 
 std::string CollectiveOptions::as_typed() const {

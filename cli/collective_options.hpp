@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace baton::cli {
 
@@ -23,12 +24,22 @@ struct CollectiveOptions {
 
     void declare(CLI::App& app);
     /// The collective on a machine of `ranks` ranks; an input error for a root that is no rank (with groups:
-    /// no position of every group), and for groups that overlap or name ranks that are not there.
+    /// no position of every group), for a root or peer given to a kind without one, and for groups that
+    /// overlap or name ranks that are not there.
     ir::Collective collective(int ranks) const;
+    /// An input error when an option was given that says another collective than the schedule's. `where`
+    /// names the schedule.
+    void check_agrees(const ir::Collective& schedule, const std::string& where) const;
     std::vector<Bytes> size_list() const { return parse_sizes(sizes); }
     /// The options that are not at their default, to be put behind a command: " --collective broadcast --root
     /// 3".
     std::string as_typed() const;
+
+private:
+    void check_given(const ir::Collective& made) const;
+
+    CLI::Option *kind_given_ = nullptr, *root_given_ = nullptr, *peer_given_ = nullptr,
+                *groups_given_ = nullptr;
 };
 
 /// "broadcast of 8 ranks, root 3": a collective without what a bound does not depend on.

@@ -63,7 +63,8 @@ int main(int argc, char** argv) {
         for (std::size_t i = 0; i < commands.size(); ++i) {
             if (!app.got_subcommand(commands[i]->name())) continue;
             const int code = commands[i]->run();
-            if (std::fflush(stdout) != 0) throw baton::input_error("cannot write to standard output");
+            if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+                throw baton::input_error("cannot write to standard output");
             return code;
         }
     } catch (const baton::Error& error) {

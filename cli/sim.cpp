@@ -112,10 +112,7 @@ std::shared_ptr<const ir::Algorithm> SimCommand::load() const {
     if (!algorithm)
         throw input_error("a Program cannot be simulated", schedule_,
                           "give the algorithm that it was lowered from");
-    if (app_->count("--collective") > 0 && ir::to_string(algorithm->collective.kind) != collective_.kind)
-        throw input_error(fmt::format("the schedule is {}, not {}", ir::to_string(algorithm->collective.kind),
-                                      collective_.kind),
-                          schedule_);
+    collective_.check_agrees(algorithm->collective, schedule_);
     if (!algorithm->topology_hash.empty() && algorithm->topology_hash != topology_.hash() && !rebind_)
         throw input_error(
             fmt::format("made for the topology {} ({}), not for {} ({})", algorithm->topology_name,

@@ -169,6 +169,7 @@ void WhatIfCommand::study(const topologies::Topology& baseline,
         if (!algorithm)
             throw input_error("a Program cannot be simulated", schedule_,
                               "give the algorithm that it was lowered from");
+        collective_.check_agrees(algorithm->collective, schedule_);
         ir::verify(*algorithm);
         given = std::make_shared<const ir::Algorithm>(std::move(*algorithm));
         if (given->collective.ranks != baseline.rank_count())

@@ -20,6 +20,17 @@ TEST_CASE("bytes are read with decimal and binary suffixes") {
     CHECK(parse_bytes("4GiB").count == std::int64_t{1} << 32);
 }
 
+TEST_CASE("sizes are whole numbers of bytes") {
+    CHECK(parse_bytes("0.1GB").count == 100'000'000);
+    CHECK(parse_bytes("1.001kB").count == 1001);
+    CHECK(parse_bytes("2.0B").count == 2);
+    CHECK(parse_bytes("123456.789012TB").count == 123'456'789'012'000'000);
+    for (const std::string text : {"1.5B", "0.3KiB", "0.1", "1e-9B", "0.0001kB", "1.0000000001GB"}) {
+        CAPTURE(text);
+        CHECK_THROWS_WITH_AS(parse_bytes(text), doctest::Contains("no whole number of bytes"), Error);
+    }
+}
+
 TEST_CASE("rates tell bits from bytes") {
     CHECK(parse_rate("400Gb/s").bytes_per_second == 50'000'000'000);
     CHECK(parse_rate("50GB/s").bytes_per_second == 50'000'000'000);

@@ -53,6 +53,50 @@ TEST_CASE("values that are empty, negative or out of range are refused by name")
         check_refused(wrong);
 }
 
+TEST_CASE("a root or receiver is refused where the collective has none") {
+    for (const Wrong& wrong :
+         {Wrong{"synth ring:4 --root 2 --size 1KiB", "--root: all_reduce has no root"},
+          {"synth ring:4 --root 0 --size 1KiB", "--root: all_reduce has no root"},
+          {"bound ring:4 --collective all_gather --root 2", "--root: all_gather has no root"},
+          {"bound ring:4 --collective broadcast --peer 2", "--peer: broadcast has no receiver"},
+          {"sim ring:4 --collective all_to_all --peer 1", "--peer: all_to_all has no receiver"},
+          {"whatif ring:4 --root 1", "--root: all_reduce has no root"}})
+        check_refused(wrong);
+    CHECK(at_prompt("bound ring:4 --collective send_recv --root 2 --peer 0").code == 0);
+}
+
+TEST_CASE("options that contradict the schedule are refused") {
+    const test::WorkFolder folder;
+    const auto run = [&](const std::string& line) { return test::shell("baton " + line, folder.path()); };
+    REQUIRE(
+        run("synth ring:4 --collective broadcast --root 2 --algorithm chain --size 1KiB -o made.json").code ==
+        0);
+    for (const Wrong& wrong : {Wrong{"--collective reduce", "not reduce"},
+                               {"--peer 1", "broadcast has no receiver"},
+                               {"--group 0,1,2", "not for these groups"}}) {
+        for (const char* command : {"sim", "whatif"}) {
+            const auto refused =
+                run(std::string(command) + " ring:4 --schedule made.json " + std::string(wrong.line));
+            CAPTURE(refused.output);
+            CHECK(refused.code == 2);
+            CHECK(refused.output.find(wrong.cause) != std::string::npos);
+        }
+    }
+    CHECK(run("whatif ring:4 --schedule made.json --root 1").output.find("not of root 1") !=
+          std::string::npos);
+    CHECK(run("whatif ring:4 --schedule made.json --root 2 --sizes 1MiB").code == 0);
+}
+
+TEST_CASE("results that cannot be printed end with exit code 2") {
+    for (const char* line : {"synth ring:4 --size 1KiB > /dev/full", "synth ring:4 --json > /dev/full",
+                             "bound ring:4 > /dev/full"}) {
+        CAPTURE(line);
+        const auto refused = at_prompt(line);
+        CHECK(refused.code == 2);
+        CHECK(refused.output == "baton: cannot write to standard output\n");
+    }
+}
+
 TEST_CASE("ranges of sizes that are empty, open or endless are refused") {
     for (const Wrong& wrong : {Wrong{"synth ring:4 --sizes 1GiB..1KiB", "is empty"},
                                {"bound ring:4 --sizes 1GiB..1KiB", "is empty"},
@@ -63,6 +107,9 @@ TEST_CASE("ranges of sizes that are empty, open or endless are refused") {
                                {"synth ring:4 --sizes 1KiB,,2KiB", "a size is missing"},
                                {"synth ring:4 --sizes 99999999999999999999", "out of range"},
                                {"synth ring:4 --size -5", "is negative"},
+                               {"synth ring:4 --size 1.5B", "no whole number of bytes"},
+                               {"synth ring:4 --sizes 1KiB..1MiB*2.5", "no whole number of bytes"},
+                               {"synth ring:4 --size 9000000TiB", "out of range"},
                                {"synth ring:4 --size 1KiB --sizes 1KiB", "excludes"}})
         check_refused(wrong);
 }
