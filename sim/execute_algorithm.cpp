@@ -253,6 +253,7 @@ private:
         result.operations = operations_;
         result.messages = messages_;
         result.events = events_;
+        result.work = events_ + network_->work();
         if (result.time.picoseconds > 0) {
             const double rate = static_cast<double>(options_.size.count) / result.time.seconds();
             const auto whole = [](double value) {

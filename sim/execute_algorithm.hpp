@@ -56,6 +56,7 @@ struct SimulationResult {
     Rate busbw{};   ///< algbw times the factor of the kind (see bus_factor)
     std::string model_in_words;
     std::int64_t operations = 0, messages = 0, events = 0;
+    std::int64_t work = 0;  ///< visits of the engine and the model, as `work_limit` counts them
     std::vector<ResourceUse> links, limits;  ///< by index in the topology
     std::vector<TraceEvent> trace;  ///< by time of start, then program position; empty unless asked for
     std::vector<BusyPeriod> busy_periods;  ///< of links and limits, the same

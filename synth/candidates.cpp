@@ -6,6 +6,7 @@
 #include <baton/synth/candidate_maker.hpp>
 #include <baton/synth/compose.hpp>
 #include <baton/synth/fixed_patterns.hpp>
+#include <baton/synth/unlike_ranks.hpp>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,9 @@ namespace {
 using topologies::Topology;
 
 constexpr int kMostOfAll = 2048;  // ranks; above, `auto` does not make everything
+// What looks at every pair of ranks for every root, or sends between all of them.
+const std::set<std::string> kForEveryPair = {"all_pairs", "all_pairs_two_shot", "forest", "rerouted", "bfb",
+                                             "greedy",    "shortest_paths"};
 
 // Synthesizers (by index in `known`) that one maker does one after another, in the order in which they are
 // begun: cheap ones first, so that a short time still gives a good answer. Those that share work stand
@@ -81,6 +85,7 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
             return list;
         }
     }
+    const bool fewer = all && !options.repair && too_many_unlike_ranks(topology);
     std::vector<CandidateList> lists(known.size());
     const std::vector<std::vector<std::size_t>> parts = parts_of_work(known, all ? "" : options.algorithm);
     std::atomic<bool> stopped = false;
@@ -100,6 +105,12 @@ CandidateList make_candidates(const Topology& topology, const ir::Collective& co
             tell(fmt::format("{}: {}", now, stage), false, share);
         });
         for (const std::size_t i : parts[p]) {
+            if (fewer && kForEveryPair.contains(known[i].name)) {
+                lists[i].refusals.push_back(
+                    {known[i].name,
+                     "on so many ranks of which few are alike it takes minutes; choose it by name"});
+                continue;
+            }
             try {
                 now = known[i].name;
                 tell(now, true, 0);

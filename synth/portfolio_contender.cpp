@@ -24,6 +24,9 @@ constexpr std::int64_t kMoreOperations = 5'000'000;
 constexpr std::int64_t kLeastTile = 4096;
 // From so many steps on those that symmetry makes equal run once.
 constexpr std::int64_t kFoldedSteps = 20'000;
+// Visits of the network model that an operation usually takes at most. Hundreds of flows that all end at
+// times of their own take many more: they count as so many operations.
+constexpr double kUsualVisits = 300;
 constexpr double kWorthTiles = 0.997;  // what twice the tiles must leave of the estimate
 
 }  // namespace
@@ -43,7 +46,7 @@ sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     options.tiles = tiles;
     options.policy = options_.policy;
     options.seed = options_.seed;
-    options.operation_limit = std::max(most_operations(kNearOperations), operations(size, 1));
+    options.operation_limit = std::max(most_operations(kNearOperations), prepared_.steps(size));
     return prepared_.run(options);
 }
 
@@ -71,6 +74,10 @@ void Contender::screen() {
     }
     screened_ = full.time;
     screened_tiles_ = tiles;
+    weight_ =
+        std::max(1.0, static_cast<double>(full.work) /
+                          static_cast<double>(std::max<std::int64_t>(1, prepared_.steps(size)) * tiles) /
+                          kUsualVisits);
     const auto per_byte = [&](double seconds) { return seconds / static_cast<double>(size.count); };
     for (std::size_t l = 0; l < full.links.size(); ++l) {
         const double rate = static_cast<double>(topology_.links[l].capacity().bytes_per_second);
@@ -85,7 +92,8 @@ void Contender::screen() {
 }
 
 std::int64_t Contender::operations(Bytes size, int tiles) const {
-    return std::max<std::int64_t>(1, prepared_.steps(size)) * tiles;
+    const auto steps = static_cast<double>(std::max<std::int64_t>(1, prepared_.steps(size)));
+    return static_cast<std::int64_t>(std::min(steps * tiles * weight_, 1e18));
 }
 
 std::int64_t Contender::most_operations(std::int64_t usual) const {

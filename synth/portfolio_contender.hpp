@@ -44,7 +44,7 @@ public:
 
     /// Simulates; Time::max() when the run did not finish. May be called from several threads at once.
     Time run(Bytes size, int tiles) const;
-    /// Of one run: steps times tiles.
+    /// Of one run: steps times tiles, and more where a step takes more work than usual.
     std::int64_t operations(Bytes size, int tiles) const;
     const std::string& model() const { return model_; }
     const std::vector<std::string>& warnings() const { return prepared_.warnings(); }
@@ -59,6 +59,7 @@ private:
     std::int64_t chunks_;  // chunks_: of a whole buffer
     int screened_tiles_ = 1;
     Time screened_ = Time::max();
+    double weight_ = 1;           // of an operation
     double latency_ = 0;          // seconds
     double load_ = 0, rest_ = 0;  // seconds per byte of size
     std::string reason_, model_;
