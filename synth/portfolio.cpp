@@ -29,6 +29,7 @@ constexpr std::int64_t kCheap = 32;
 constexpr std::int64_t kFewSteps = 200'000;        // screened while others are still made
 constexpr std::int64_t kLastOperations = 100'000;  // of all runs after a stop: a tenth of a second
 constexpr double kWorthMoreTiles = 0.997;          // what more tiles must leave of the time
+constexpr double kWorthNearBound = 0.999;          // the same within 15% of the bound, not yet at it
 // Estimates that differ by less count as equal: what is cheaper to simulate comes first, and where that is
 // this near the bound already, nothing else is worth a long simulation.
 constexpr double kEqualEstimates = 0.005, kAtTheBound = 1.001;
@@ -274,7 +275,11 @@ private:
             return (contender.worth_tiling(size, tiles) || contender.worth_more(size, tiles, ratio)) &&
                    effort >= contender.operations(size, tiles);
         };
-        while (affordable(best.tiles * 2) && better(best.tiles * 2, kWorthMoreTiles)) {
+        const auto worth = [&](int tiles) {
+            const double ratio = best.time.seconds() / std::max(bound, 1e-12);
+            return contender.worth_more(size, tiles, ratio) ? kWorthNearBound : kWorthMoreTiles;
+        };
+        while (affordable(best.tiles * 2) && better(best.tiles * 2, worth(best.tiles * 2))) {
         }
         // Fewer tiles are taken when they cost next to nothing.
         while (best.tiles <= start && best.tiles > 1 &&
