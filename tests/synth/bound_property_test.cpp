@@ -11,6 +11,7 @@
 
 #include "bound_check.hpp"
 #include "support/full.hpp"
+#include "support/random_groups.hpp"
 #include "support/random_topology.hpp"
 
 using namespace baton;
@@ -147,6 +148,90 @@ TEST_CASE("groups share the network: joint demand is counted, and relays outside
             }
         }
     }
+}
+
+TEST_CASE("witnesses hold for random groups of ranks, and no cut of small machines is better") {
+    const int seeds = test::full() ? 600 : 60;
+    for (int seed = 0; seed < seeds; ++seed) {
+        CAPTURE(seed);
+        test::RandomTopologyOptions options;
+        options.fewest_ranks = 3;
+        options.most_ranks = seed % 2 == 0 ? 6 : 16;
+        options.routed = seed % 3 != 0;
+        const Topology topology = test::random_topology(static_cast<std::uint64_t>(seed) + 2100, options);
+        test::detail::Dice dice(static_cast<std::uint64_t>(seed));
+        ir::Collective c;
+        c.ranks = topology.rank_count();
+        c.groups = test::random_groups(dice, c.ranks);
+        int least = c.ranks;
+        for (int g = 0; g < c.group_count(); ++g) least = std::min(least, c.group_size(g));
+        for (const ir::CollectiveKind kind : ir::standard_kinds()) {
+            c.kind = kind;
+            c.root = ir::has_root(kind) ? dice.between(0, least - 1) : 0;
+            CAPTURE(ir::describe(c));
+            const synth::Bound bound = synth::bound(topology, c);
+            CHECK(test::check_latency(topology, bound) == "");
+            CHECK(test::check_bandwidth(topology, bound) == "");
+            CHECK(bound.latency.time.picoseconds == test::longest_latency(topology, c));
+            if (topology.nodes.size() > 10 || !bound.bandwidth.best_cut) continue;
+            CHECK(bound.bandwidth.seconds_per_byte >= test::best_of_all_cuts(topology, c));
+        }
+    }
+}
+
+TEST_CASE("the check of bounds finds planted faults") {
+    int caught = 0;
+    for (const char* spec : {"mesh:3x3", "pcie_8gpu", "paper/a100-oddeven:hosts=2", "ring:6"}) {
+        const Topology topology = topologies::load(spec);
+        ir::Collective c;
+        c.ranks = topology.rank_count();
+        for (const bool grouped : {false, true}) {
+            if (grouped) c.groups = {{0, 3}, {5, 1}};
+            for (const ir::CollectiveKind kind : ir::standard_kinds()) {
+                c.kind = kind;
+                CAPTURE(spec);
+                CAPTURE(ir::describe(c));
+                const synth::Bound good = synth::bound(topology, c);
+                REQUIRE(test::check_bandwidth(topology, good) == "");
+                const auto planted = [&](const auto& change) {
+                    synth::Bound bad = good;
+                    change(bad.bandwidth.witness);
+                    const synth::BandwidthWitness& w = bad.bandwidth.witness;
+                    bad.bandwidth.seconds_per_byte = Rational(w.demand, w.capacity);
+                    ++caught;
+                    return test::check_bandwidth(topology, bad);
+                };
+                using Witness = synth::BandwidthWitness;
+                CHECK(planted([](Witness& w) { ++w.demand; }) != "");
+                CHECK(planted([](Witness& w) { --w.capacity; }) != "");
+                // A link left out with its capacity is a faster claim than the machine bears.
+                const auto& links = good.bandwidth.witness.links;
+                for (std::size_t l = 0; l < links.size(); ++l) {
+                    if (!good.bandwidth.witness.link_lengths.empty()) break;
+                    CHECK(planted([&](Witness& w) {
+                              w.capacity -= topology.links[static_cast<std::size_t>(links[l])]
+                                                .capacity()
+                                                .bytes_per_second;
+                              w.links.erase(w.links.begin() + static_cast<std::ptrdiff_t>(l));
+                              if (w.capacity <= 0) w.capacity = 1;
+                          }) != "");
+                }
+                for (std::size_t l = 0; l < good.bandwidth.witness.link_lengths.size(); ++l)
+                    CHECK(planted([&](Witness& w) { w.link_lengths[l] += 1 + w.link_lengths[l]; }) != "");
+                synth::Bound slow = good;
+                slow.bandwidth.seconds_per_byte = slow.bandwidth.seconds_per_byte * Rational(2);
+                CHECK(test::check_bandwidth(topology, slow) != "");
+                if (good.latency.links.empty()) continue;
+                synth::Bound late = good;
+                ++late.latency.time.picoseconds;
+                CHECK(test::check_latency(topology, late) != "");
+                late = good;
+                late.latency.links.pop_back();
+                CHECK(test::check_latency(topology, late) != "");
+            }
+        }
+    }
+    CHECK(caught > 300);
 }
 
 TEST_CASE("GPUs outside of the communicator neither relay nor count") {

@@ -12,9 +12,8 @@
 
 #include <doctest/doctest.h>
 
-#include <random>
-
 #include "support/full.hpp"
+#include "support/random_groups.hpp"
 #include "support/random_topology.hpp"
 #include "support/synthesis_checks.hpp"
 
@@ -31,21 +30,6 @@ ir::Algorithm shortest(const Topology& machine, const ir::Collective& c) {
     return synth::shortest_paths(machine, c, 1).algorithm;
 }
 
-// Up to three groups of some of the ranks, in random order.
-std::vector<std::vector<int>> random_groups(int ranks, std::mt19937_64& random) {
-    std::vector<int> order(static_cast<std::size_t>(ranks));
-    for (int r = 0; r < ranks; ++r) order[static_cast<std::size_t>(r)] = r;
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
-    std::vector<std::vector<int>> groups;
-    for (std::size_t begin = 0; begin < order.size() && groups.size() < 3;) {
-        const std::size_t size = std::min(order.size() - begin, 1 + random() % 5);
-        groups.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(begin),
-                            order.begin() + static_cast<std::ptrdiff_t>(begin + size));
-        begin += size + random() % 2;
-    }
-    return groups;
-}
-
 void check_result(const Topology& topology, const ir::Collective& c, const ir::Algorithm& made) {
     CHECK(made.collective.groups == c.groups);
     test::check_right_and_above_bound(topology, c, made, 1 << 20, 2);
@@ -57,14 +41,14 @@ TEST_CASE("groups verify on random machines, over relays where they must, and ne
     const int seeds = test::full() ? 300 : 24;
     for (int seed = 0; seed < seeds; ++seed) {
         CAPTURE(seed);
-        std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+        test::detail::Dice dice(static_cast<std::uint64_t>(seed));
         test::RandomTopologyOptions options;
         options.most_ranks = test::full() ? 24 : 12;
         options.routed = seed % 3 != 0;
         const Topology topology = test::random_topology(static_cast<std::uint64_t>(seed) + 7300, options);
         ir::Collective c;
         c.ranks = topology.rank_count();
-        c.groups = random_groups(c.ranks, random);
+        c.groups = test::random_groups(dice, c.ranks);
         for (const ir::CollectiveKind kind : ir::standard_kinds()) {
             c.kind = kind;
             CAPTURE(ir::to_string(kind));

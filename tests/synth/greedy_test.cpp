@@ -9,10 +9,10 @@
 
 #include <doctest/doctest.h>
 
-#include <numeric>
 #include <string>
 
 #include "support/full.hpp"
+#include "support/random_groups.hpp"
 #include "support/random_topology.hpp"
 
 using namespace baton;
@@ -25,20 +25,6 @@ ir::Collective of_kind(ir::CollectiveKind kind, int ranks) {
     c.kind = kind;
     c.ranks = ranks;
     return c;
-}
-
-// Two groups of random members, now and then with ranks outside them.
-std::vector<std::vector<int>> random_groups(int ranks, std::uint64_t seed) {
-    test::detail::Dice dice(seed);
-    std::vector<int> order(static_cast<std::size_t>(ranks));
-    std::iota(order.begin(), order.end(), 0);
-    for (std::size_t i = order.size(); i > 1; --i)
-        std::swap(order[i - 1], order[static_cast<std::size_t>(dice.between(0, static_cast<int>(i) - 1))]);
-    const int first = dice.between(1, std::max(1, ranks / 2));
-    const int second = dice.between(0, ranks - first);
-    std::vector<std::vector<int>> groups = {{order.begin(), order.begin() + first}};
-    if (second > 0) groups.emplace_back(order.begin() + first, order.begin() + first + second);
-    return groups;
 }
 
 bool same(const ir::Algorithm& a, const ir::Algorithm& b) {
@@ -76,7 +62,8 @@ TEST_CASE("greedy verifies on random machines, stays above the bound and repeats
         for (const ir::CollectiveKind kind : ir::standard_kinds()) {
             CAPTURE(ir::to_string(kind));
             ir::Collective c = of_kind(kind, topology.rank_count());
-            if (seed % 3 == 1) c.groups = random_groups(c.ranks, static_cast<std::uint64_t>(seed));
+            test::detail::Dice dice(static_cast<std::uint64_t>(seed));
+            if (seed % 3 == 1) c.groups = test::random_groups(dice, c.ranks);
             int smallest = c.group_size();
             for (int g = 0; g < c.group_count(); ++g) smallest = std::min(smallest, c.group_size(g));
             if (ir::has_root(kind)) c.root = seed % smallest;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/full.hpp"
+#include "support/random_groups.hpp"
 #include "support/random_topology.hpp"
 #include "support/synthesis_checks.hpp"
 
@@ -34,19 +35,6 @@ sim::SimulationResult simulated(const Topology& topology, const ir::Algorithm& a
     options.tiles = tiles;
     options.policy = policy;
     return sim::simulate(topology, algorithm, options);
-}
-
-// Groups of random ranks: none (all ranks), or one or two disjoint lists with relays left over.
-std::vector<std::vector<int>> random_groups(test::detail::Dice& dice, int ranks) {
-    if (ranks < 4 || dice.chance(50)) return {};
-    std::vector<int> order;
-    for (int r = 0; r < ranks; ++r) order.push_back(r);
-    for (std::size_t i = order.size(); i > 1; --i)
-        std::swap(order[i - 1], order[static_cast<std::size_t>(dice.between(0, static_cast<int>(i) - 1))]);
-    const int size = dice.between(2, ranks / 2);
-    std::vector<std::vector<int>> groups = {{order.begin(), order.begin() + size}};
-    if (dice.chance(50)) groups.push_back({order.begin() + size, order.begin() + 2 * size});
-    return groups;
 }
 
 double gap(const std::string& spec, CollectiveKind kind) {
@@ -89,8 +77,9 @@ TEST_CASE("flow schedules are right on random machines with random groups and ne
         }
         ir::Collective c;
         c.ranks = topology.rank_count();
-        c.groups = random_groups(dice, c.ranks);
-        const int least = c.group_size();
+        if (dice.chance(50)) c.groups = test::random_groups(dice, c.ranks);
+        int least = c.group_size();
+        for (int g = 0; g < c.group_count(); ++g) least = std::min(least, c.group_size(g));
         const auto policy = seed % 3 == 0 ? topologies::RoutePolicy::fixed : topologies::RoutePolicy::spread;
         for (const CollectiveKind kind : kKinds) {
             CAPTURE(ir::to_string(kind));
