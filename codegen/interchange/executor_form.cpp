@@ -200,13 +200,14 @@ private:
         out_.connections = in_.connections;
         for (const auto& [wish, root] : order) {
             int channel = 0;
+            const std::vector<int>& members = sets[root];
             const auto taken = [&] {
-                return std::any_of(sets[root].begin(), sets[root].end(), [&](int c) {
+                return std::any_of(members.begin(), members.end(), [&](int c) {
                     return used[{in_.connections[at(c)].src, in_.connections[at(c)].dst}].contains(channel);
                 });
             };
             while (taken()) ++channel;
-            for (const int c : sets[root]) {
+            for (const int c : members) {
                 ir::Connection& connection = out_.connections[at(c)];
                 used[{connection.src, connection.dst}].insert(channel);
                 connection.channel = channel;
