@@ -96,9 +96,10 @@ public:
             return 0;
         }
         for (const ReadFile& file : files) report(file);
-        std::fputs(fmt::format("\n{}: {} ranks, {} nodes, {} directed links, hash {}\n",
+        std::fputs(fmt::format("\n{}: {} rank{}, {} nodes, {} directed links, hash {}\n",
                                output_.empty() ? machine.name : output_, machine.rank_count(),
-                               machine.nodes.size(), machine.links.size(), machine.hash())
+                               machine.rank_count() == 1 ? "" : "s", machine.nodes.size(),
+                               machine.links.size(), machine.hash())
                        .c_str(),
                    stdout);
         print_list("problem: ", topologies::problems(machine));

@@ -129,6 +129,12 @@ void SimCommand::simulate() {
         const std::shared_ptr<const ir::Algorithm> given = load();
         if (ir::verify(*given).assurance == ir::Assurance::not_proven)
             warnings_.push_back("the schedule is too large to be verified");
+        // Times of a part of a machine are easily taken for times of all of it.
+        if (given->collective.ranks < topology_.rank_count())
+            warnings_.push_back(fmt::format(
+                "the schedule is for {} ranks, the topology has {}: ranks {} to {} take no part",
+                given->collective.ranks, topology_.rank_count(), given->collective.ranks,
+                topology_.rank_count() - 1));
         choice.schedules.assign(sizes.size(), {given->name, given, tiles_});
     } else {
         if (ranks_ || !params_.empty())
@@ -275,7 +281,12 @@ void SimCommand::print_json() const {
 }
 
 std::string SimCommand::next() const {
-    if (!schedule_.empty()) return "baton lower " + shell_word(schedule_);
+    if (!schedule_.empty()) {
+        std::string line = "baton lower " + shell_word(schedule_);
+        if (ranks_) line += fmt::format(" --ranks {}", *ranks_);
+        for (const std::string& param : params_) line += " --param " + shell_word(param);
+        return line;
+    }
     return fmt::format("baton whatif {}{} --sizes 64MiB --degrade {}=0.5", shell_word(machine_.spec),
                        collective_.as_typed(),
                        topology_.links.empty() ? "LINK" : shell_word(topology_.links.front().id));

@@ -89,6 +89,17 @@ TEST_CASE("broken text is refused with line and column") {
     }
 }
 
+TEST_CASE("a trailing comma is refused with line, column and what to do; comments are read") {
+    for (const char* text : {"{\n  \"a\": 1,\n}", "[\n  1, 2,\n]"}) {
+        const std::string error = error_of([&] { JsonDocument::parse(text, "x.json"); });
+        CAPTURE(error);
+        CHECK(contains(error, "x.json: line 3, column 1"));
+        CHECK(contains(error, "comma"));
+    }
+    const JsonDocument document = JsonDocument::parse("{ // of a line\n /* of\n lines */ \"a\": 7}");
+    CHECK(document.root().at("a").integer() == 7);
+}
+
 TEST_CASE("nesting deeper than 128 levels is refused before the stack suffers") {
     const std::string deep = std::string(128, '[') + std::string(128, ']');
     CHECK_NOTHROW(JsonDocument::parse(deep));

@@ -334,6 +334,13 @@ TEST_CASE("a topo matrix that cannot be right is refused with its line") {
               .find("topo.txt:2: not a topology matrix: unknown "
                     "cell \"N/A\" in row GPU0, column GPU1") == 0);
     CHECK(smi_error("GPU0 GPU1\nGPU0 X [Unknown\nGPU1 PIX X\n").find("topo.txt:2") == 0);
+    // Lines of a log in front do not hide which cell it is.
+    CHECK(smi_error("12:00 starting\n\tGPU0\tGPU1\nGPU0\tX\t[N/A]\nGPU1\t[N/A]\tX\n")
+              .find("topo.txt:3: not a topology matrix: unknown cell \"[N/A]\" in row GPU0, column GPU1") ==
+          0);
+    CHECK(
+        smi_error("\tGPU0\tGPU1\nGPU0\tX\t[Insufficient Permissions]\nGPU1\t[Insufficient Permissions]\tX\n")
+            .find("topo.txt:2: not a topology matrix: unknown cell \"[Insufficient") == 0);
     CHECK(smi_error("GPU0 GPU1\nGPU0 X NV0\nGPU1 NV0 X\n").find("\"NV0\"") != std::string::npos);
     CHECK(smi_error("GPU0 GPU1\nGPU0 X NV99999999999\nGPU1 NV1 X\n").find("topo.txt:2") == 0);
     CHECK(smi_error("GPU0 GPU1 GPU2\nGPU0 X PIX PIX\nGPU1 X PIX PIX\nGPU2 PIX PIX X\n").find("topo.txt:3") ==
