@@ -55,6 +55,10 @@ std::int64_t parse(std::string_view text, const Unit (&units)[N], const char* wh
                            fmt::format("write a number with one of {}, for example {}", names, example));
     };
     std::string_view rest = trimmed(text);
+    // "inf" and "nan" are no quantities; libstdc++ 12 would look for their end beyond that of the text.
+    const std::size_t first = rest.find_first_not_of('-');
+    if (first == rest.npos || !(rest[first] == '.' || (rest[first] >= '0' && rest[first] <= '9')))
+        throw bad("it does not begin with a number");
     long double number = 0;  // 64 bits of mantissa: any byte count is exact
     const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
     if (status == std::errc::result_out_of_range) throw bad("the number is out of range");

@@ -110,3 +110,16 @@ TEST_CASE("ranges of sizes double, step or list") {
         CHECK_THROWS_AS(parse_sizes(text), Error);
     }
 }
+
+TEST_CASE("no byte behind the text is read") {
+    // Exactly as large as the text, so that the address sanitizer sees a step beyond it.
+    for (const std::string_view text :
+         {"i", "inf", "-nan", "n", "I9", "nan(1", "-", "", ".", "infinity GB"}) {
+        CAPTURE(text);
+        const std::vector<char> bytes(text.begin(), text.end());
+        const std::string_view exact(bytes.data(), bytes.size());
+        CHECK_THROWS_AS(parse_bytes(exact), Error);
+        CHECK_THROWS_AS(parse_time(exact), Error);
+        CHECK_THROWS_AS(parse_rate(exact), Error);
+    }
+}
