@@ -131,10 +131,10 @@ void SimCommand::simulate() {
             warnings_.push_back("the schedule is too large to be verified");
         // Times of a part of a machine are easily taken for times of all of it.
         if (given->collective.ranks < topology_.rank_count())
-            warnings_.push_back(fmt::format(
-                "the schedule is for {} ranks, the topology has {}: ranks {} to {} take no part",
-                given->collective.ranks, topology_.rank_count(), given->collective.ranks,
-                topology_.rank_count() - 1));
+            warnings_.push_back(
+                fmt::format("the schedule is for {} ranks, the topology has {}: ranks {} to {} take no part",
+                            given->collective.ranks, topology_.rank_count(), given->collective.ranks,
+                            topology_.rank_count() - 1));
         choice.schedules.assign(sizes.size(), {given->name, given, tiles_});
     } else {
         if (ranks_ || !params_.empty())

@@ -45,10 +45,11 @@ struct Module {
 /// per operator.
 bool needs_operator(const ir::Program& program);
 
-/// Emits. Connections of the protocols ll and ll128 become simple ones. The Program must have passed ir::verify (which checks results, races and deadlock); structure is
-/// checked again. `report` of that verification goes into the manifest; null = not proven. Throws an input
-/// error for what cannot be emitted: switch operands, an always-wide (operator,
-/// type) on a program that was not lowered wide, more than 32 sources, tables above 64 MiB.
+/// Emits. Connections of the protocols ll and ll128 become simple ones. The Program must have passed
+/// ir::verify (which checks results, races and deadlock); structure is checked again. `report` of that
+/// verification goes into the manifest; null = not proven. Throws an input error for what cannot be emitted:
+/// switch operands, an always-wide (operator, type) on a program that was not lowered wide, more than 32
+/// sources, tables above 64 MiB.
 Module emit(const ir::Program& program, const EmitOptions& options = {},
             const ir::ProgramReport* report = nullptr);
 
