@@ -1,6 +1,7 @@
 // Execution plans of MSCCL++. Any bytes: a program or an input error. What is read prints and loads back the
-// same, and verification ends in a proof or in words.
+// same; a program that verifies writes a plan that reads back equal, and is lifted, or is refused in words.
 #include <baton/base/error.hpp>
+#include <baton/codegen/interchange/lift.hpp>
 #include <baton/codegen/interchange/mscclpp.hpp>
 #include <baton/ir/program_json.hpp>
 #include <baton/ir/verify.hpp>
@@ -22,6 +23,19 @@ void check(const ir::Program& program) {
         ir::verify(program);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::check_failed && error.kind() != ErrorKind::input) __builtin_trap();
+        return;
+    }
+    try {
+        const std::string plan = codegen::write_mscclpp_json(program);
+        const ir::Program again = codegen::read_mscclpp_json(plan, "again").program;
+        if (codegen::write_mscclpp_json(again) != plan) __builtin_trap();
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) __builtin_trap();
+    }
+    try {
+        codegen::lift(program);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::input) __builtin_trap();
     }
 }
 

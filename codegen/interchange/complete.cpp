@@ -77,6 +77,11 @@ public:
             for (const auto& version : scratch_[r].classes)
                 for (const std::int32_t each : version) classes.push_back(std::max(each, 0));
         }
+        // Something is added twice: no instruction completes a value, and verification says what is wrong.
+        for (ir::RankProgram& rank : program_.ranks)
+            for (ir::Threadblock& block : rank.threadblocks)
+                for (ir::Instruction& instruction : block.instructions)
+                    instruction.finalize = instruction.finalize && !overfull_;
         return std::move(warnings_);
     }
 
@@ -160,6 +165,9 @@ private:
         }
         const bool reduces = instruction.sources > 1 || operands[0].kind == OperandKind::switch_group;
         if (complete_ > 1 && reduces) {
+            overfull_ = overfull_ || std::any_of(value.begin(), value.end(), [&](const Content& c) {
+                            return c.contributions > complete_;
+                        });
             const auto done = std::count_if(value.begin(), value.end(),
                                             [&](const Content& c) { return c.contributions == complete_; });
             instruction.finalize = done > 0 && done == static_cast<std::ptrdiff_t>(value.size());
@@ -285,6 +293,7 @@ private:
     std::vector<std::deque<Contents>> messages_;
     std::deque<std::int32_t> ready_;
     std::int64_t complete_ = 0;
+    bool overfull_ = false;
     std::vector<std::string> warnings_;
 };
 

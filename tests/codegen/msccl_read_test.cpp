@@ -170,6 +170,36 @@ TEST_CASE("verification names a place beyond the scratch, and an access without 
     CHECK(contains(verify_fault(read(loose).program), "race"));
 }
 
+TEST_CASE("a wrong algorithm gets the message that says why") {
+    const auto verdict = [](const std::string& text) { return verify_fault(read(text).program); };
+    REQUIRE(verdict(two_ranks()) == "");
+    // A received sum goes to the wrong place.
+    const std::string offset =
+        verdict(replaced(two_ranks(), step(4, "r", "i", 1, "i", 1), step(4, "r", "i", 1, "i", 0)));
+    INFO(offset);
+    CHECK((contains(offset, "rank 0") && !contains(offset, "deadlock")));
+    // What came is added once more.
+    CHECK(contains(verdict(replaced(two_ranks(), step(1, "cpy", "i", 0, "s", 0, 1, -1, -1, 1),
+                                    step(1, "re", "s", 0, "i", 0, 1, -1, -1, 1))),
+                   "twice"));
+    // Each waits for the other's message before it sends its own.
+    std::string order = two_ranks();
+    for (int r = 0; r < 2; ++r)
+        order = replaced(
+            order, step(0, "s", "i", 1 - r, "s", 0) + step(1, "r", "i", r, "s", 0, 1, -1, -1, 1),
+            step(0, "r", "i", r, "s", 0, 1, -1, -1, 1) + step(1, "s", "i", 1 - r, "s", 0, 1, -1, -1, 1));
+    CHECK(contains(verdict(order), "deadlock"));
+    // The two ends of a message disagree on its length.
+    const std::string length =
+        verdict(replaced(two_ranks(), step(4, "r", "i", 1, "i", 1), step(4, "r", "i", 1, "i", 0, 2)));
+    INFO(length);
+    CHECK(contains(length, "chunk"));
+    // Nobody receives the last message.
+    const std::string lost = verdict(replaced(two_ranks(), step(4, "r", "i", 1, "i", 1), ""));
+    INFO(lost);
+    CHECK(contains(lost, "received"));
+}
+
 namespace {
 
 struct FieldFact {
