@@ -394,7 +394,7 @@ private:
         // Among equals the less used: prices of nothing would make trees pile up on some links. A prime above
         // the usual numbers of peers, so that every rank prefers others.
         for (std::size_t e = 0; e < edges_.size(); ++e)
-            price[e] += 1e-9 * largest * static_cast<double>(e % 13);
+            price[e] += 1e-9 * largest * static_cast<double>(e % 11);
         std::vector<Column> found;
         double cheapest = INFINITY;
         for (int v = 0; v < ranks_; ++v) {

@@ -9,12 +9,12 @@
 namespace baton::synth {
 namespace {
 
-constexpr std::int64_t kMostOperations = 2'000'000;  // steps times tiles of one simulation
+constexpr std::int64_t kMostOperations = 2'500'000;  // steps times tiles of one simulation
 // Up to so many operations a long pipeline may have kDeepTiles times the usual most tiles.
 constexpr std::int64_t kFewOperations = 130'000;
 constexpr int kDeepTiles = 8;
 // What is near the bound, yet not at it, may have more: filling a deep pipeline is all that it still loses.
-constexpr std::int64_t kNearOperations = 2'000'000;
+constexpr std::int64_t kNearOperations = 2'500'000;
 constexpr int kNearTiles = 64;
 constexpr double kNear = 1.15, kAtBound = 1.008;
 // Above so many ranks there are few candidates (see `make_candidates`): each may have more.
