@@ -1,6 +1,8 @@
 #include <baton/codegen/interchange/complete.hpp>
 
+#include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
+#include <baton/codegen/interchange/execution_order.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -28,7 +30,7 @@ struct ScratchVersions {
 
 class Completion {
 public:
-    explicit Completion(ir::Program& program) : program_(program) {
+    explicit Completion(ir::Program& program) : program_(program), order_(program) {
         const ir::Collective& collective = program.collective;
         buffers_.resize(program.ranks.size());
         scratch_.resize(program.ranks.size());
@@ -46,56 +48,32 @@ public:
             scratch_[r].classes.emplace_back(scratch.size(), -1);
             scratch_[r].current.assign(scratch.size(), 0);
         }
-        std::vector<std::int32_t> receiver(program.connections.size(), -1);
-        for (std::size_t r = 0; r < program.ranks.size(); ++r) {
-            first_block_.push_back(static_cast<std::int32_t>(blocks_.size()));
-            for (std::size_t t = 0; t < program.ranks[r].threadblocks.size(); ++t) {
-                for (const int c : program.ranks[r].threadblocks[t].receives)
-                    receiver[at(c)] = static_cast<std::int32_t>(blocks_.size());
-                blocks_.push_back({static_cast<int>(r), static_cast<int>(t), 0, false});
-            }
-        }
-        receiver_ = std::move(receiver);
-        waiters_.resize(blocks_.size());
         messages_.resize(program.connections.size());
         if (ir::reduces(collective.kind) && collective.kind != ir::CollectiveKind::custom)
             complete_ = collective.group_size();
     }
 
     std::vector<std::string> run() {
-        for (std::size_t b = 0; b < blocks_.size(); ++b) wake(static_cast<std::int32_t>(b));
-        while (!ready_.empty()) {
-            const std::int32_t block = ready_.front();
-            ready_.pop_front();
-            blocks_[at(block)].queued = false;
-            while (step(block)) {
-            }
-        }
+        order_.run([&](int connection) { return !messages_[at(connection)].empty(); },
+                   [&](int rank, int threadblock, std::int32_t number) {
+                       return execute(rank, threadblock, number);
+                   });
         for (std::size_t r = 0; r < program_.ranks.size(); ++r) {
             auto& classes = program_.ranks[r].scratch_classes;
             classes.clear();
             for (const auto& version : scratch_[r].classes)
                 for (const std::int32_t each : version) classes.push_back(std::max(each, 0));
         }
-        // Something is added twice: no instruction completes a value, and verification says what is wrong.
-        for (ir::RankProgram& rank : program_.ranks)
-            for (ir::Threadblock& block : rank.threadblocks)
-                for (ir::Instruction& instruction : block.instructions)
-                    instruction.finalize = instruction.finalize && !overfull_;
+        if (overfull_) finalize_nothing();
         return std::move(warnings_);
     }
 
 private:
-    struct Block {
-        int rank, threadblock;
-        std::int32_t next;  ///< instruction
-        bool queued;
-    };
-
-    void wake(std::int32_t block) {
-        if (blocks_[at(block)].queued) return;
-        blocks_[at(block)].queued = true;
-        ready_.push_back(block);
+    /// Something is added twice: no instruction completes a value, and verification says what is wrong.
+    void finalize_nothing() {
+        for (ir::RankProgram& rank : program_.ranks)
+            for (ir::Threadblock& block : rank.threadblocks)
+                for (ir::Instruction& instruction : block.instructions) instruction.finalize = false;
     }
 
     Contents* buffer(int rank, ir::Buffer name) {
@@ -117,31 +95,10 @@ private:
         return {buffer(rank, name), index};
     }
 
-    /// Executes the next instruction of a threadblock; false when it is at its end or must wait.
-    bool step(std::int32_t number) {
-        Block& block = blocks_[at(number)];
-        ir::Threadblock& code = program_.ranks[at(block.rank)].threadblocks[at(block.threadblock)];
-        if (block.next >= static_cast<std::int32_t>(code.instructions.size())) return false;
-        ir::Instruction& instruction = code.instructions[at(block.next)];
-        for (const ir::Need& need : code.needs_of(instruction)) {
-            if (need.rank < 0 || at(need.rank) >= program_.ranks.size() || need.threadblock < 0 ||
-                at(need.threadblock) >= program_.ranks[at(need.rank)].threadblocks.size())
-                return false;
-            const std::int32_t other = first_block_[at(need.rank)] + need.threadblock;
-            if (blocks_[at(other)].next > need.instruction) continue;
-            waiters_[at(other)].push_back(number);
-            return false;
-        }
-        for (const Operand& source : code.sources(instruction))
-            if (source.kind == OperandKind::message && messages_[at(source.target)].empty()) return false;
-        if (!execute(block, code, instruction)) return false;
-        ++block.next;
-        for (const std::int32_t waiter : waiters_[at(number)]) wake(waiter);
-        waiters_[at(number)].clear();
-        return true;
-    }
-
-    bool execute(const Block& block, ir::Threadblock& code, ir::Instruction& instruction) {
+    /// False when it cannot be followed.
+    bool execute(int rank, int threadblock, std::int32_t number) {
+        ir::Threadblock& code = program_.ranks[at(rank)].threadblocks[at(threadblock)];
+        ir::Instruction& instruction = code.instructions[at(number)];
         if (instruction.sources == 0) return true;
         Operand* const operands = code.operands.data() + instruction.first_operand;
         Contents value;
@@ -153,7 +110,7 @@ private:
             } else if (source.kind == OperandKind::message) {
                 more = std::move(messages_[at(source.target)].front());
                 messages_[at(source.target)].pop_front();
-            } else if (!load(block.rank, source, more)) {
+            } else if (!load(rank, source, more)) {
                 return false;
             }
             if (s == 0) {
@@ -175,7 +132,7 @@ private:
                 warn(fmt::format(
                     "rank {}, threadblock {}, instruction {} completes only {} of its {} chunks: avg "
                     "has no place to divide",
-                    block.rank, block.threadblock, block.next, done, value.size()));
+                    rank, threadblock, number, done, value.size()));
         }
         for (std::uint16_t d = 0; d < instruction.destinations; ++d) {
             Operand& destination = operands[instruction.sources + d];
@@ -183,8 +140,8 @@ private:
                 if (!store_switched(destination, value)) return false;
             } else if (destination.kind == OperandKind::message) {
                 messages_[at(destination.target)].push_back(value);
-                if (receiver_[at(destination.target)] >= 0) wake(receiver_[at(destination.target)]);
-            } else if (!store(block.rank, destination, value)) {
+                order_.sent(destination.target);
+            } else if (!store(rank, destination, value)) {
                 return false;
             }
         }
@@ -287,11 +244,8 @@ private:
     ir::Program& program_;
     std::vector<RankBuffers> buffers_;
     std::vector<ScratchVersions> scratch_;
-    std::vector<Block> blocks_;
-    std::vector<std::int32_t> first_block_, receiver_;
-    std::vector<std::vector<std::int32_t>> waiters_;
+    ExecutionOrder order_;
     std::vector<std::deque<Contents>> messages_;
-    std::deque<std::int32_t> ready_;
     std::int64_t complete_ = 0;
     bool overfull_ = false;
     std::vector<std::string> warnings_;
@@ -330,6 +284,27 @@ void note_clobbers(ir::Program& program) {
                 for (const Operand& operand : block.destinations(instruction))
                     if (operand.kind != OperandKind::message && operand.buffer == ir::Buffer::input)
                         program.clobbers_input = true;
+}
+
+ir::Program without_threadblocks(const ir::Program& program) {
+    ir::Program out;
+    out.name = program.name;
+    out.collective = program.collective;
+    out.clobbers_input = program.clobbers_input;
+    out.in_place = program.in_place;
+    out.foreign = program.foreign;
+    out.ranks.resize(program.ranks.size());
+    for (std::size_t r = 0; r < program.ranks.size(); ++r)
+        out.ranks[r].scratch_classes = program.ranks[r].scratch_classes;
+    return out;
+}
+
+void require_equal_chunks(const ir::Program& program, const std::string& executor) {
+    const auto& weights = program.collective.weights;
+    if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end())
+        throw input_error(
+            executor + " has chunks of one size only, and this schedule has chunks of unequal weights",
+            program.name);
 }
 
 void sort_connections(ir::Program& program) {

@@ -30,6 +30,13 @@ ir::Operand own_places(const ir::Program& program, int rank, char buffer, std::i
 /// Sets `clobbers_input` where an instruction writes to input, its own or that of others.
 void note_clobbers(ir::Program& program);
 
+/// What a program in the form of an executor begins with: name, collective, placement, attributes of other
+/// formats and scratch of `program`, on as many ranks without threadblocks.
+ir::Program without_threadblocks(const ir::Program& program);
+
+/// Throws an input error when chunks have unequal weights: `executor` has chunks of one size only.
+void require_equal_chunks(const ir::Program& program, const std::string& executor);
+
 /// Renumbers connections by sender, receiver and channel.
 void sort_connections(ir::Program& program);
 

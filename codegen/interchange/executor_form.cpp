@@ -38,17 +38,9 @@ public:
             return same;
         }
         move_needs();
-        out_.name = in_.name;
-        out_.collective = in_.collective;
-        out_.clobbers_input = in_.clobbers_input;
-        out_.in_place = in_.in_place;
-        out_.foreign = in_.foreign;
-        out_.ranks.resize(in_.ranks.size());
+        out_ = without_threadblocks(in_);
         plan_parts();
-        for (std::size_t r = 0; r < in_.ranks.size(); ++r) {
-            out_.ranks[r].scratch_classes = in_.ranks[r].scratch_classes;
-            rank(static_cast<int>(r));
-        }
+        for (std::size_t r = 0; r < in_.ranks.size(); ++r) rank(static_cast<int>(r));
         for (std::size_t r = 0; r < in_.ranks.size(); ++r) set_needs(static_cast<int>(r));
         set_connections();
         sort_connections(out_);
@@ -66,9 +58,7 @@ private:
         const ir::Collective& collective = in_.collective;
         if (collective.kind == ir::CollectiveKind::custom || collective.kind == ir::CollectiveKind::send_recv)
             throw refused(fmt::format("no counterpart of {}", to_string(collective.kind)));
-        const auto& weights = collective.weights;
-        if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end())
-            throw refused("chunks of one size only, and this schedule has chunks of unequal weights");
+        require_equal_chunks(in_, form_.executor);
         if (!collective.groups.empty()) throw refused("no groups of ranks within a collective");
         for (const ir::RankProgram& rank : in_.ranks)
             for (const ir::Threadblock& block : rank.threadblocks) {

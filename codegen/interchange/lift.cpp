@@ -1,6 +1,7 @@
 #include <baton/base/error.hpp>
 #include <baton/base/index.hpp>
 #include <baton/codegen/interchange/complete.hpp>
+#include <baton/codegen/interchange/execution_order.hpp>
 #include <baton/codegen/interchange/lift.hpp>
 #include <baton/ir/verify.hpp>
 
@@ -40,15 +41,7 @@ struct Letter {
 class Lifter {
 public:
     /// `shelters`: inputs are read from copies of them in scratch.
-    Lifter(const ir::Program& program, bool shelters) : in_(program), shelters_(shelters) {
-        for (std::size_t r = 0; r < in_.ranks.size(); ++r) {
-            first_block_.push_back(static_cast<std::int32_t>(blocks_.size()));
-            for (std::size_t b = 0; b < in_.ranks[r].threadblocks.size(); ++b)
-                blocks_.push_back({static_cast<int>(r), static_cast<int>(b)});
-        }
-        receiver_.assign(in_.connections.size(), -1);
-        for (std::size_t b = 0; b < blocks_.size(); ++b)
-            for (const int c : code(blocks_[b]).receives) receiver_[at(c)] = static_cast<std::int32_t>(b);
+    Lifter(const ir::Program& program, bool shelters) : in_(program), order_(program), shelters_(shelters) {
         overtaken_.resize(in_.connections.size());
     }
 
@@ -66,16 +59,7 @@ public:
     }
 
 private:
-    struct Block {
-        int rank = 0, threadblock = 0;
-        std::int32_t next = 0;
-        bool queued = false;
-    };
-
     Error refused(std::string what) const { return input_error(std::move(what), in_.name); }
-    const ir::Threadblock& code(const Block& block) const {
-        return in_.ranks[at(block.rank)].threadblocks[at(block.threadblock)];
-    }
 
     /// Runs the program once. The first pass finds the messages whose source is overwritten before they are
     /// received, the second writes the steps; both take the same order.
@@ -101,20 +85,15 @@ private:
         letters_.assign(in_.connections.size(), {});
         received_.assign(in_.connections.size(), 0);
         sent_ = received_;
-        waiters_.assign(blocks_.size(), {});
-        ready_.clear();
-        for (Block& block : blocks_) block.next = 0, block.queued = false;
-        for (std::size_t b = 0; b < blocks_.size(); ++b) wake(static_cast<std::int32_t>(b));
-        while (!ready_.empty()) {
-            const std::int32_t block = ready_.front();
-            ready_.pop_front();
-            blocks_[at(block)].queued = false;
-            while (step(block)) {
-            }
-        }
-        for (const Block& block : blocks_)
-            if (at(block.next) < code(block).instructions.size())
-                throw refused("the program does not run to its end");
+        const bool ended = order_.run([&](int connection) { return !letters_[at(connection)].empty(); },
+                                      [&](int rank, int threadblock, std::int32_t number) {
+                                          const ir::Threadblock& list =
+                                              in_.ranks[at(rank)].threadblocks[at(threadblock)];
+                                          ++clock_;
+                                          execute(rank, list, list.instructions[at(number)]);
+                                          return true;
+                                      });
+        if (!ended) throw refused("the program does not run to its end");
     }
 
     /// In place, the output begins with what the input holds.
@@ -130,33 +109,6 @@ private:
         }
     }
 
-    void wake(std::int32_t block) {
-        if (blocks_[at(block)].queued) return;
-        blocks_[at(block)].queued = true;
-        ready_.push_back(block);
-    }
-
-    bool step(std::int32_t number) {
-        Block& block = blocks_[at(number)];
-        const ir::Threadblock& list = code(block);
-        if (at(block.next) >= list.instructions.size()) return false;
-        const ir::Instruction& instruction = list.instructions[at(block.next)];
-        for (const ir::Need& need : list.needs_of(instruction)) {
-            const std::int32_t other = first_block_[at(need.rank)] + need.threadblock;
-            if (other == number || blocks_[at(other)].next > need.instruction) continue;
-            waiters_[at(other)].push_back(number);
-            return false;
-        }
-        for (const Operand& source : list.sources(instruction))
-            if (source.kind == OperandKind::message && letters_[at(source.target)].empty()) return false;
-        ++clock_;
-        execute(block, list, instruction);
-        ++block.next;
-        for (const std::int32_t waiter : waiters_[at(number)]) wake(waiter);
-        waiters_[at(number)].clear();
-        return true;
-    }
-
     // ---- one instruction
 
     Spot spot(int own, const Operand& operand) const {
@@ -170,27 +122,27 @@ private:
         return {rank, place.buffer, place.index, place.chunks};
     }
 
-    void execute(const Block& block, const ir::Threadblock& list, const ir::Instruction& instruction) {
+    void execute(int rank, const ir::Threadblock& list, const ir::Instruction& instruction) {
         if (instruction.sources == 0) return;
         const auto operands = list.destinations(instruction);
         std::vector<Spot> places;
         for (const Operand& each : operands)
             if (each.kind == OperandKind::local || each.kind == OperandKind::remote)
-                places.push_back(spot(block.rank, each));
+                places.push_back(spot(rank, each));
         Spot value;
         if (list.sources(instruction)[0].kind == OperandKind::switch_group) {
-            value = switched(block.rank, list.sources(instruction)[0], operands, places);
+            value = switched(rank, list.sources(instruction)[0], operands, places);
         } else {
             std::vector<Spot> sources;
             for (const Operand& each : list.sources(instruction))
                 sources.push_back(each.kind == OperandKind::message ? receive(each.target)
-                                                                    : spot(block.rank, each));
+                                                                    : spot(rank, each));
             channel_of(list, instruction);
             const bool kept = std::any_of(operands.begin(), operands.end(), [](const Operand& each) {
                 return each.kind == OperandKind::message || each.kind == OperandKind::switch_group;
             });
-            value = sources.size() == 1 ? copy(block.rank, sources[0], places, kept)
-                                        : reduce(block.rank, sources, places);
+            value =
+                sources.size() == 1 ? copy(rank, sources[0], places, kept) : reduce(rank, sources, places);
         }
         for (const Operand& each : operands) {
             if (each.kind == OperandKind::message) send(each.target, value);
@@ -305,7 +257,7 @@ private:
             move(source, letter.source, false);
         }
         letters_[at(connection)].push_back(letter);
-        if (receiver_[at(connection)] >= 0) wake(receiver_[at(connection)]);
+        order_.sent(connection);
     }
 
     Spot receive(int connection) {
@@ -368,10 +320,7 @@ private:
     }
 
     const ir::Program& in_;
-    std::vector<Block> blocks_;
-    std::vector<std::int32_t> first_block_, receiver_;
-    std::vector<std::vector<std::int32_t>> waiters_;
-    std::deque<std::int32_t> ready_;
+    ExecutionOrder order_;
     std::vector<std::deque<Letter>> letters_;
     std::vector<std::size_t> sent_, received_;
     std::vector<std::vector<bool>>

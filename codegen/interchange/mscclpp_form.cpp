@@ -36,20 +36,13 @@ public:
     explicit PlanFormer(const ir::Program& program) : in_(program) {}
 
     ir::Program run() {
-        check();
-        out_.name = in_.name;
-        out_.collective = in_.collective;
-        out_.clobbers_input = in_.clobbers_input;
-        out_.in_place = in_.in_place;
+        require_equal_chunks(in_, "MSCCL++'s executor");
+        out_ = without_threadblocks(in_);
         out_.switch_groups = in_.switch_groups;
-        out_.foreign = in_.foreign;
         for (const auto& [key, value] : kDefaults) out_.foreign.try_emplace(key, value);
         out_.foreign["@reuse_resources"] = "false";  // its scratch is too small for a plan without pipelines
-        out_.ranks.resize(in_.ranks.size());
-        for (std::size_t r = 0; r < in_.ranks.size(); ++r) {
-            out_.ranks[r].scratch_classes = in_.ranks[r].scratch_classes;
+        for (std::size_t r = 0; r < in_.ranks.size(); ++r)
             out_.ranks[r].threadblocks.resize(in_.ranks[r].threadblocks.size());
-        }
         pair_messages();
         for (std::size_t r = 0; r < in_.ranks.size(); ++r) rank(static_cast<int>(r));
         set_needs();
@@ -63,12 +56,6 @@ public:
 private:
     Error refused(std::string what, std::string remedy = {}) const {
         return input_error("MSCCL++'s executor " + std::move(what), in_.name, std::move(remedy));
-    }
-
-    void check() const {
-        const auto& weights = in_.collective.weights;
-        if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end())
-            throw refused("has chunks of one size only, and this schedule has chunks of unequal weights");
     }
 
     void pair_messages() {
