@@ -1,5 +1,6 @@
 // Export to MSCCL's XML: reading it again gives the program that was written, for all kinds, families of
 // schedules and modes; what the executor lacks is refused in words.
+#include "support/example_programs.hpp"
 #include "support/field.hpp"
 #include "support/full.hpp"
 #include "support/round_trips.hpp"
@@ -14,10 +15,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 using namespace baton;
 using namespace baton::codegen;
+using test::example_algorithm;
 
 namespace {
 
@@ -39,47 +39,22 @@ void check_round_trip(const ir::Program& program, const MscclOptions& options = 
     CHECK(test::msccl_round_trip(program, options) == "");
 }
 
-ir::Algorithm example(const std::string& name, int ranks) {
-    ir::LoadOptions options;
-    options.ranks = ranks;
-    return ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/" + name, options);
-}
-
 }  // namespace
 
 TEST_CASE("export to MSCCL and import give the same program, for all example algorithms") {
-    const std::vector<int> counts =
-        test::full() ? std::vector<int>{2, 3, 4, 5, 6, 7, 8, 12, 16} : std::vector<int>{3, 4, 8};
     int written = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(BATON_SOURCE_DIR "/examples/algorithms")) {
-        const std::string name = entry.path().filename().string();
-        if (name == "send_recv.json") continue;
-        for (const int ranks : counts) {
-            CAPTURE(name);
-            CAPTURE(ranks);
-            std::optional<ir::Algorithm> algorithm;
-            try {
-                algorithm = example(name, ranks);
-            } catch (const Error&) {
-                continue;  // not for this number of ranks
-            }
-            for (const ModePreference mode :
-                 {ModePreference::staged, ModePreference::put, ModePreference::get}) {
-                if (mode != ModePreference::staged && ranks != 4) continue;
-                LowerOptions lower_options;
-                lower_options.mode = mode;
-                check_round_trip(lower(*algorithm, lower_options));
-                ++written;
-            }
-        }
-    }
+    test::for_each_example_program([&](const std::string& file, const ir::Program& program) {
+        if (file == "send_recv.json") return;
+        check_round_trip(program);
+        ++written;
+    });
     CHECK(written >= 40);
 }
 
 TEST_CASE("protocols, sizes and channels of an export are what was asked for") {
     LowerOptions lower_options;
     lower_options.channels = 2;
-    const ir::Program program = lower(example("ring_all_reduce.json", 4), lower_options);
+    const ir::Program program = lower(example_algorithm("ring_all_reduce.json", 4), lower_options);
     MscclOptions options;
     options.protocol = ir::Protocol::ll128;
     options.executor = MscclExecutor::rccl;
@@ -92,32 +67,28 @@ TEST_CASE("protocols, sizes and channels of an export are what was asked for") {
     const ir::Program again = read_msccl_xml(text, "a.xml").program;
     CHECK(again.connections[0].slots == 8);
     CHECK(again.in_place == std::nullopt);
-    const ir::Program scatter = lower(example("ring_reduce_scatter.json", 4));
+    const ir::Program scatter = lower(example_algorithm("ring_reduce_scatter.json", 4));
     CHECK(contains(write_msccl_xml(scatter), R"(coll="reduce_scatter")"));
     CHECK(contains(write_msccl_xml(scatter, options), R"(coll="reducescatter")"));
 }
 
 TEST_CASE("a root is kept") {
-    ir::LoadOptions load;
-    load.ranks = 4;
-    load.root = 2;
-    const ir::Algorithm algorithm =
-        ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/binomial_broadcast.json", load);
+    const ir::Algorithm algorithm = example_algorithm("binomial_broadcast.json", 4, 2);
     check_round_trip(lower(algorithm));
     CHECK(contains(write_msccl_xml(lower(algorithm)), R"(root="2")"));
 }
 
 TEST_CASE("what stands in the way of an export is named") {
-    CHECK(contains(refusal(lower(example("send_recv.json", 2))), "no counterpart of send_recv"));
-    ir::Program program = lower(example("ring_all_gather.json", 3));
+    CHECK(contains(refusal(lower(example_algorithm("send_recv.json", 2))), "no counterpart of send_recv"));
+    ir::Program program = lower(example_algorithm("ring_all_gather.json", 3));
     program.collective.weights = {1};
     CHECK(refusal(program) == "");
     MscclOptions rccl;
     rccl.executor = MscclExecutor::rccl;
-    const ir::Program large = lower(example("direct_all_to_all.json", 80));
+    const ir::Program large = lower(example_algorithm("direct_all_to_all.json", 80));
     CHECK(contains(refusal(large, rccl), "RCCL's MSCCL executor takes 64 at most"));
     CHECK(contains(refusal(large, rccl), "threadblocks"));
-    const ir::Program long_ring = lower(example("ring_all_reduce.json", 64));
+    const ir::Program long_ring = lower(example_algorithm("ring_all_reduce.json", 64));
     CHECK(contains(refusal(long_ring, rccl), "steps; RCCL's MSCCL executor takes 63 at most"));
     CHECK(refusal(long_ring) == "");
 }

@@ -1,5 +1,6 @@
 // Export to MSCCL++'s execution plans: reading a plan again gives the program that was written, for all
 // kinds, families of schedules and modes; what the executor lacks is refused in words.
+#include "support/example_programs.hpp"
 #include "support/field.hpp"
 #include "support/full.hpp"
 #include "support/round_trips.hpp"
@@ -11,10 +12,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <filesystem>
-
 using namespace baton;
 using namespace baton::codegen;
+using test::example_algorithm;
 using test::mscclpp_round_trip;
 
 namespace {
@@ -23,54 +23,24 @@ bool includes(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
-ir::Algorithm plan_example(const std::string& name, int ranks) {
-    ir::LoadOptions options;
-    options.ranks = ranks;
-    return ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/" + name, options);
-}
-
 }  // namespace
 
 TEST_CASE("export to MSCCL++ and import give the same program, for all example algorithms") {
-    const std::vector<int> counts =
-        test::full() ? std::vector<int>{2, 3, 4, 5, 6, 7, 8, 12, 16} : std::vector<int>{3, 4, 8};
     int written = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(BATON_SOURCE_DIR "/examples/algorithms")) {
-        const std::string name = entry.path().filename().string();
-        for (const int ranks : counts) {
-            CAPTURE(name);
-            CAPTURE(ranks);
-            std::optional<ir::Algorithm> algorithm;
-            try {
-                algorithm = plan_example(name, ranks);
-            } catch (const Error&) {
-                continue;  // not for this number of ranks
-            }
-            for (const ModePreference mode :
-                 {ModePreference::staged, ModePreference::put, ModePreference::get}) {
-                if (mode != ModePreference::staged && ranks != 4) continue;
-                LowerOptions lower_options;
-                lower_options.mode = mode;
-                const ir::Program program = lower(*algorithm, lower_options);
-                const ir::Program formed = mscclpp_form(program);
-                CHECK(ir::to_json(mscclpp_form(formed)) == ir::to_json(formed));
-                const std::string refused = mscclpp_round_trip(program);
-                INFO(refused);
-                CHECK((refused.empty() || includes(refused, "MSCCL++'s executor takes")));
-                written += refused.empty() ? 1 : 0;
-            }
-        }
-    }
+    test::for_each_example_program([&](const std::string&, const ir::Program& program) {
+        const ir::Program formed = mscclpp_form(program);
+        CHECK(ir::to_json(mscclpp_form(formed)) == ir::to_json(formed));
+        const std::string refused = mscclpp_round_trip(program);
+        INFO(refused);
+        CHECK((refused.empty() || includes(refused, "MSCCL++'s executor takes")));
+        written += refused.empty() ? 1 : 0;
+    });
     MESSAGE(written, " plans");
     CHECK(written >= 40);
 }
 
 TEST_CASE("a plan says what the format has no words for beside it, and sizes are what was asked for") {
-    ir::LoadOptions load;
-    load.ranks = 4;
-    load.root = 2;
-    const ir::Program broadcast =
-        lower(ir::load_algorithm(BATON_SOURCE_DIR "/examples/algorithms/binomial_broadcast.json", load));
+    const ir::Program broadcast = lower(example_algorithm("binomial_broadcast.json", 4, 2));
     MscclppOptions options;
     options.min_bytes = 1024, options.max_bytes = 1 << 20;
     const std::string text = write_mscclpp_json(broadcast, options);
@@ -84,18 +54,18 @@ TEST_CASE("a plan says what the format has no words for beside it, and sizes are
 }
 
 TEST_CASE("what stands in the way of a plan is named, and long threadblocks are cut") {
-    ir::Program program = lower(plan_example("ring_all_gather.json", 3));
+    ir::Program program = lower(example_algorithm("ring_all_gather.json", 3));
     program.collective.weights = {1};
     CHECK(mscclpp_round_trip(program).empty());
-    ir::Algorithm weighted = plan_example("ring_all_reduce.json", 3);
+    ir::Algorithm weighted = example_algorithm("ring_all_reduce.json", 3);
     weighted.collective.weights = {1, 2, 1};
     CHECK_THROWS_WITH_AS(mscclpp_form(lower(weighted)), doctest::Contains("chunks of unequal weights"),
                          Error);
     LowerOptions one;
     one.threadblocks = 1;
-    CHECK(includes(mscclpp_round_trip(lower(plan_example("direct_all_to_all.json", 20), one)),
+    CHECK(includes(mscclpp_round_trip(lower(example_algorithm("direct_all_to_all.json", 20), one)),
                    "channels; MSCCL++'s executor takes 16 at most"));
-    const ir::Program ring = lower(plan_example("ring_all_reduce.json", 32));
+    const ir::Program ring = lower(example_algorithm("ring_all_reduce.json", 32));
     CHECK(mscclpp_round_trip(ring).empty());
     CHECK(mscclpp_form(ring).ranks[0].threadblocks.size() > ring.ranks[0].threadblocks.size());
 }

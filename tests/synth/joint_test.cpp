@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include "support/full.hpp"
+#include "support/gpu_graph.hpp"
 #include "support/random_topology.hpp"
 
 using namespace baton;
@@ -26,23 +27,8 @@ ir::Collective joint_collective(int ranks) {
 
 // A grid of 50 GB/s links without a way round.
 Topology grid(int side) {
-    Topology topology;
-    topology.name = "grid";
-    for (int i = 0; i < side * side; ++i) {
-        topologies::Node node;
-        node.id = "g" + std::to_string(i);
-        node.type = topologies::NodeType::gpu;
-        topology.add_node(std::move(node));
-    }
-    const auto join = [&](int a, int b) {
-        topologies::Link link;
-        link.from = a;
-        link.to = b;
-        link.bandwidth = Rate{50'000'000'000};
-        link.latency = Time{500'000};
-        link.kind = topologies::LinkKind::custom;
-        topology.add_link(link);
-    };
+    Topology topology = test::loose_gpus("grid", side * side);
+    const auto join = [&](int a, int b) { test::join(topology, a, b, Rate{50'000'000'000}, Time{500'000}); };
     for (int y = 0; y < side; ++y) {
         for (int x = 0; x < side; ++x) {
             if (x + 1 < side) join(y * side + x, y * side + x + 1);

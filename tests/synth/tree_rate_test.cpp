@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "support/full.hpp"
+#include "support/gpu_graph.hpp"
 #include "support/random_topology.hpp"
 #include "support/synthesis_checks.hpp"
 #include "tree_rate_check.hpp"
@@ -87,21 +88,8 @@ TEST_CASE("what looks alike but is not symmetric does not mislead the optimum ov
     // Every rank has three links, so color refinement tells nothing apart; but three blocks of five hang on
     // one rank by one link each, and with equal rates of a phase on all links only 8/11 would come out.
     constexpr std::int64_t kLink = 10'000'000'000;
-    topologies::Topology topology;
-    topology.name = "blocks";
-    for (int i = 0; i < 16; ++i) {
-        topologies::Node node;
-        node.id = "g" + std::to_string(i);
-        node.type = topologies::NodeType::gpu;
-        topology.add_node(std::move(node));
-    }
-    const auto join = [&](int a, int b) {
-        topologies::Link link;
-        link.from = a;
-        link.to = b;
-        link.bandwidth = Rate{kLink};
-        topology.add_link(link);
-    };
+    topologies::Topology topology = test::loose_gpus("blocks", 16);
+    const auto join = [&](int a, int b) { test::join(topology, a, b, Rate{kLink}); };
     for (int first = 1; first < 16; first += 5) {
         join(0, first);
         for (const auto& [a, b] : {std::pair(0, 1), {0, 2}, {1, 3}, {1, 4}, {2, 3}, {2, 4}, {3, 4}})
