@@ -30,6 +30,32 @@ TEST_CASE("an edge list gives ranks, switches and what was assumed") {
     CHECK(got.assumptions.size() == 3);
 }
 
+TEST_CASE("a table of edges is read by the names of its columns") {
+    const Imported got = import_text(
+        "Source,Target,Delay (ns),Bandwidth (Gb/s),Color\nleft gpu,sw1,700,400,red\nright "
+        "gpu,sw1,1us,50GB/s,\n");
+    CHECK(got.topology.rank_count() == 2);
+    REQUIRE(got.topology.links.size() == 4);
+    CHECK(got.topology.nodes[0].id == "left_gpu");
+    CHECK(got.topology.links[0].bandwidth.bytes_per_second == 50'000'000'000);
+    CHECK(got.topology.links[0].latency.picoseconds == 700'000);
+    CHECK(got.topology.links[2].bandwidth.bytes_per_second == 50'000'000'000);
+    CHECK(got.topology.links[2].latency.picoseconds == 1'000'000);
+    CHECK(got.warnings == std::vector<std::string>{"left out, columns without a counterpart: Color"});
+    const Imported bare = import_text("from to\na b\nb a\n");
+    CHECK(bare.topology.links[0].bandwidth.bytes_per_second == 50'000'000'000);
+    REQUIRE(bare.warnings.size() == 1);
+    CHECK(bare.warnings[0].find("lines 2 and 3 both join b and a") != std::string::npos);
+    CHECK_THROWS_WITH(import_text("from,to,bandwidth (furlongs)\na,b,1\n"),
+                      "edges.txt:1: the unit of latency or bandwidth is not known; as (ns) and (GB/s)");
+    CHECK_THROWS_WITH(import_text("from,to\na\n"), "edges.txt:2: an end of the edge is not there");
+}
+
+TEST_CASE("rates may be written as networks write them") {
+    const Imported got = import_text("gpu0 gpu1 100Gbps 1us\n");
+    CHECK(got.topology.links[0].bandwidth.bytes_per_second == 12'500'000'000);
+}
+
 TEST_CASE("an edge that cannot be read is named by its line") {
     const ImportSource source{"0 1\n1 1\n", "edges.txt"};
     CHECK_THROWS_WITH(importer("edge-list").read(source, {}), "edges.txt:2: '1' is linked to itself");

@@ -111,6 +111,29 @@ TEST_CASE("graphml: types that say nothing, labels in drawings and ports are tol
     CHECK(says(got.warnings, "nodegraphics (1)"));
 }
 
+TEST_CASE("graphml: a drawing tells rates by labels and directions by arrows") {
+    const auto edge = [](const std::string& ends, const std::string& arrows, const std::string& label) {
+        return "<edge " + ends + "><data key=\"e\"><y:PolyLineEdge><y:Arrows " + arrows + "/><y:EdgeLabel>" +
+               label + "<y:LabelModel/></y:EdgeLabel></y:PolyLineEdge></data></edge>\n";
+    };
+    const Imported got = read_graph(
+        "<key id=\"e\" for=\"edge\" yfiles.type=\"edgegraphics\"/>\n<graph edgedefault=\"directed\">\n"
+        "<node id=\"a\"/><node id=\"b\"/><node id=\"c\"/>\n" +
+        edge("source=\"a\" target=\"b\"", "source=\"none\" target=\"none\"", "400Gb/s\n2us, spare") +
+        edge("source=\"b\" target=\"c\"", "source=\"none\" target=\"standard\"", "200Gbps") +
+        edge("source=\"c\" target=\"a\"", "source=\"standard\" target=\"standard\"", "") + "</graph>\n");
+    CHECK(link_between(got.topology, "b", "a").bandwidth.bytes_per_second == 50'000'000'000);
+    CHECK(link_between(got.topology, "a", "b").latency.picoseconds == 2'000'000);
+    CHECK(link_between(got.topology, "b", "c").bandwidth.bytes_per_second == 25'000'000'000);
+    CHECK(got.topology.link_index("c>b") < 0);
+    CHECK(link_between(got.topology, "a", "c").provenance.assumed);
+    CHECK(got.topology.links.size() == 5);
+    CHECK(says(got.found, "3 figures of edges from their labels"));
+    CHECK(says(got.assumptions, "2 edges drawn without an arrow"));
+    CHECK(says(got.assumptions, "1 edge without a rate"));
+    CHECK(says(got.warnings, "label ' spare' (1)"));
+}
+
 TEST_CASE("graphml: what cannot be read is named with its element") {
     const auto graph = [](const std::string& inside) {
         return "<graph edgedefault=\"undirected\"><node id=\"a\"/><node id=\"b\"/>\n" + inside + "</graph>\n";

@@ -344,6 +344,24 @@ TEST_CASE("what is not known is ignored by name, and nothing else") {
     CHECK(says(got.warnings, "ignored: element <memory> in <cpu> (1 times)"));
 }
 
+TEST_CASE("bridges that pcilink joins are one switch") {
+    const auto bridge = [](int number, const std::string& target) {
+        return fmt::format(
+            "<pci busid=\"{}:0:0.0\" class=\"0x060400\" link_speed=\"16 GT/s\" "
+            "link_width=\"16\"><pcilink target=\"0000:{}:00.0\"/><pci busid=\"1{}:0:0.0\" "
+            "link_speed=\"16 GT/s\" link_width=\"16\"><gpu dev=\"{}\" sm=\"80\" "
+            "rank=\"{}\"/></pci></pci>",
+            number, target, number, number, number);
+    };
+    const Imported got = read_nccl(in_cpu(bridge(0, "01") + bridge(1, "00")));
+    CHECK(link_between(got.topology, "pcie0", "pcie1").bandwidth.bytes_per_second == 5'000'000'000'000);
+    CHECK(got.topology.links.size() == 2 * (2 + 2 + 1));
+    CHECK(says(got.assumptions, "pcilink"));
+    const Imported alone = read_nccl(in_cpu(bridge(0, "7f")));
+    CHECK(alone.topology.links.size() == 4);
+    CHECK(says(alone.warnings, "no bridge 0000:7f:00.0 links back"));
+}
+
 TEST_CASE("a GPU on a CPU chip has its C2C links in place of its PCI entry") {
     const Imported got =
         read_nccl(in_cpu("<pci busid=\"f:1:0.0\" link_speed=\"2.5 GT/s PCIe\" link_width=\"16\"><gpu "

@@ -226,6 +226,9 @@ TEST_CASE("rates follow the architecture: named, given, by rate, or by the numbe
     // The bridge of workstation cards.
     const Imported bridge = read_smi(uniform(2, "NV4"));
     CHECK(smi_link(bridge.topology, "gpu0", "gpu1")->bandwidth.bytes_per_second == 14'062'500'000);
+    const Imported placed = read_smi(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\t0-7\t0\nGPU1\tNV4\t X \t0-7\t0\n");
+    CHECK(says(placed.assumptions, "as sm_86 is built for (taken from NV4 between pairs)"));
 }
 
 TEST_CASE("words of old drivers have their modern places") {

@@ -141,6 +141,16 @@ TEST_CASE("rates of XGMI follow the architecture") {
     mi200.arch = "gfx90a";
     CHECK(raw(read_rocm(eight, mi200)) == 50'000'000'000);
     CHECK(raw(read_rocm("GPU[0] : Card series: AMD Instinct MI350X\n" + eight)) == 76'800'000'000);
+    // Several links of a pair, and islands of three neighbors that are not fully joined, are MI250X's.
+    const Imported bonded = read_rocm(link_types(4, by_island(4, "XGMI", "")) +
+                                      rocm_table("Bandwidth", 4, by_island(4, "50000-200000", "")));
+    CHECK(raw(bonded) == 50'000'000'000);
+    CHECK(says(bonded.assumptions, "gfx90a taken, as pairs of GPUs have several links"));
+    const CellText cube = [](int i, int j) {
+        const int apart = i ^ j;
+        return (apart & (apart - 1)) == 0 ? "15" : "30";
+    };
+    CHECK(raw(read_rocm(rocm_table("Weight between two GPUs", 8, cube) + eight)) == 50'000'000'000);
     ImportOptions wrong;
     wrong.arch = "sm_90";
     CHECK_THROWS_AS(read_rocm(eight, wrong), Error);

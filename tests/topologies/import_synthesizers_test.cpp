@@ -96,6 +96,8 @@ TEST_CASE("te-ccl: the five machines with their own rates") {
     CHECK(link_between(dgx1.topology, "chassis0/gpu0", "chassis0/gpu4").count == 2);
     CHECK(link_between(dgx1.topology, "chassis0/gpu0", "chassis0/gpu3").latency.picoseconds == 700'000);
     CHECK(says(dgx1.warnings, "TopologyParams.chunk_size"));
+    // Only Mesh has a side; files of other machines may state any.
+    CHECK(read_as("te-ccl", teccl("\"name\": \"DGX1\", \"side_length\": 0")).topology.rank_count() == 8);
 
     const Imported dgx2 = read_as("te-ccl", teccl("\"name\": \"DGX2\", \"chassis\": 2"));
     CHECK(dgx2.topology.rank_count() == 32);
@@ -150,4 +152,12 @@ TEST_CASE("files that stand beside the topologies of synthesizers are named") {
               .find("sketch of TACCL") != std::string::npos);
     CHECK(refused("{\"1-Epoch_Duration\": 1e-9, \"3-Epochs_Required\": 4}")
               .find("schedule that TE-CCL wrote") != std::string::npos);
+    CHECK(refused("# edges\n0 1 {'bandwidth': 100}\n").find("of NetworkX") != std::string::npos);
+    CHECK(refused("0 1 {}\n").find("of NetworkX") != std::string::npos);
+    CHECK(refused("graph g {\n a -- b;\n}\n").find("Graphviz") != std::string::npos);
+    CHECK(refused("SW 1 1 0x0002c9 4x HDR - CA 10 1 0x0002c8 ( 'leaf' - 'n1 mlx5_0' )\n")
+              .find("ibnetdiscover -p") != std::string::npos);
+    CHECK(refused(
+              "CA: n1 mlx5_0:\n 0x0002c9 10 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> 1 1[ ] \"leaf\" ( )\n")
+              .find("iblinkinfo") != std::string::npos);
 }

@@ -12,30 +12,37 @@ struct ForeignOutput {
 
 // The most particular first.
 constexpr ForeignOutput kForeignOutputs[] = {
-    {"hl-smi", "", "this is of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
-    {"HL-SMI", "", "this is of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
-    {"npu-smi", "", "this is of npu-smi (Ascend), whose topology is not read"},
-    {"NPU0", "HCCS", "this is of npu-smi (Ascend), whose topology is not read"},
-    {"xpu-smi", "", "this is of xpu-smi (Intel), whose topology is not read"},
-    {"mthreads-gmi", "", "this is of mthreads-gmi (Moore Threads), whose topology is not read"},
-    {"mx-smi", "", "this is of mx-smi (MetaX), whose topology is not read"},
-    {"cnmon", "", "this is of cnmon (Cambricon), whose topology is not read"},
-    {"LINK TYPE TABLE", "", "this is of amd-smi topology; the topology that is read is rocm-smi --showtopo"},
+    {"hl-smi", "",
+     "this is the output of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
+    {"HL-SMI", "",
+     "this is the output of hl-smi (Gaudi), which prints no matrix of links; write a topology by hand"},
+    {"npu-smi", "", "this is the output of npu-smi (Ascend), whose topology is not read"},
+    {"NPU0", "HCCS", "this is the output of npu-smi (Ascend), whose topology is not read"},
+    {"xpu-smi", "", "this is the output of xpu-smi (Intel), whose topology is not read"},
+    {"mthreads-gmi", "", "this is the output of mthreads-gmi (Moore Threads), whose topology is not read"},
+    {"mx-smi", "", "this is the output of mx-smi (MetaX), whose topology is not read"},
+    {"cnmon", "", "this is the output of cnmon (Cambricon), whose topology is not read"},
+    {"LINK TYPE TABLE", "",
+     "this is the output of amd-smi topology; the topology that is read is rocm-smi --showtopo"},
     {"(Topology) Link type between DRM", "",
      "this is the JSON or CSV form of rocm-smi --showtopo; its text is read: leave --json or --csv out"},
-    {"Link Type between two GPUs", "", "this is of rocm-smi --showtopo: baton import rocm-smi FILE reads it"},
+    {"Link Type between two GPUs", "",
+     "this is the output of rocm-smi --showtopo: baton import rocm-smi FILE reads it"},
     {"ROCm System Management Interface", "",
-     "this is of rocm-smi, but has no link types; the topology is rocm-smi --showtopo"},
-    {"Remote Device", "Link 0:", "this is of nvidia-smi nvlink -R; the topology is nvidia-smi topo -m"},
+     "this is the output of rocm-smi, but has no link types; the topology is rocm-smi --showtopo"},
+    {"Remote Device",
+     "Link 0:", "this is the output of nvidia-smi nvlink -R; the topology is nvidia-smi topo -m"},
     {"Link 0:", "GPU 0:",
-     "this is of nvidia-smi nvlink -s (rates of NVLinks); the topology is nvidia-smi topo -m, which takes "
+     "this is the output of nvidia-smi nvlink -s (rates of NVLinks); the topology is nvidia-smi topo -m, "
+     "which takes "
      "this beside it: --nvlink-status FILE"},
     {"GPU 0:", "UUID:", "this is the list of nvidia-smi -L; the topology is nvidia-smi topo -m"},
-    {"<nvidia_smi_log>", "", "this is of nvidia-smi -q -x; the topology is nvidia-smi topo -m"},
-    {"NVSMI LOG", "", "this is of nvidia-smi -q; the topology is nvidia-smi topo -m"},
+    {"<nvidia_smi_log>", "", "this is the output of nvidia-smi -q -x; the topology is nvidia-smi topo -m"},
+    {"NVSMI LOG", "", "this is the output of nvidia-smi -q; the topology is nvidia-smi topo -m"},
     {"NVIDIA-SMI", "Driver Version",
      "this is the overview of nvidia-smi; the topology is nvidia-smi topo -m"},
-    {"CPU Core Affinity", "", "this is of dcgmi topo; the topology that is read is nvidia-smi topo -m"},
+    {"CPU Core Affinity", "",
+     "this is the output of dcgmi topo; the topology that is read is nvidia-smi topo -m"},
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ struct GraphFile {
     std::map<std::string, int> not_read;  // names of values, and how often
     std::map<std::string, int> odd_types;
     int bare_rates = 0, bare_latencies = 0, without_rate = 0, without_latency = 0, loops = 0, ports = 0;
-    int switches_by_name = 0;
+    int switches_by_name = 0, by_label = 0, without_arrow = 0;
     bool types_stated = false;
 };
 
@@ -174,6 +174,27 @@ std::string drawn_label(const XmlReader& element) {
         if (std::string label = drawn_label(child); !label.empty()) return label;
     }
     return {};
+}
+
+// Labels inside the drawing of an edge (yEd's <y:EdgeLabel>), and whether an arrow tells its direction.
+struct EdgeDrawing {
+    std::vector<XmlReader> labels;
+    int drawings = 0, arrows = 0;
+};
+
+void read_edge_drawing(const XmlReader& element, EdgeDrawing& drawing) {
+    for (const XmlReader& child : element.children()) {
+        const std::string name = child.name();
+        if (name == "y:EdgeLabel" && child.text().find_first_not_of(" \t\r\n") != std::string::npos)
+            drawing.labels.push_back(child);
+        if (name == "y:Arrows") {
+            ++drawing.drawings;
+            // One arrow is a direction; none, or one at each end, is none.
+            const bool source = child.find("source").value_or("none") != "none";
+            drawing.arrows += source != (child.find("target").value_or("none") != "none");
+        }
+        read_edge_drawing(child, drawing);
+    }
 }
 
 std::optional<NodeType> graph_type(const std::string& word) {
@@ -289,6 +310,41 @@ void set_link_figures(const std::map<GraphValue, GraphDatum>& data, GraphFile& f
     if (data.count(GraphValue::rate) == 0 && link.goodput.bytes_per_second > 0) link.bandwidth = link.goodput;
 }
 
+// What the labels of a drawing say that no value of the edge does: "400Gb/s", or "400Gb/s, 2us".
+void take_labels(const EdgeDrawing& drawing, const std::map<GraphValue, GraphDatum>& data, GraphFile& file,
+                 Link& link) {
+    bool rated = data.count(GraphValue::rate) + data.count(GraphValue::goodput) > 0;
+    bool timed = data.count(GraphValue::latency) > 0;
+    for (const XmlReader& label : drawing.labels) {
+        std::string text = label.text();
+        std::replace_if(
+            text.begin(), text.end(), [](char c) { return c == '\n' || c == ';'; }, ',');
+        for (std::size_t begin = 0; begin < text.size();) {
+            const std::size_t end = std::min(text.find(',', begin), text.size());
+            const std::string word = text.substr(begin, end - begin);
+            begin = end + 1;
+            if (word.find_first_not_of(" \t\r") == std::string::npos) continue;
+            const auto written = written_rate(word, 0), waited = written_time(word, 0);
+            const auto rate = written ? rate_of(*written) : std::nullopt;
+            const auto latency = waited ? latency_of(*waited) : std::nullopt;
+            if (rate && !rated) {
+                rated = true;
+                link.bandwidth = *rate;
+                link.provenance.assumed = false;
+                --file.without_rate;
+            } else if (latency && !timed) {
+                timed = true;
+                link.latency = *latency;
+                --file.without_latency;
+            } else {
+                ++file.not_read[fmt::format("label '{}'", shown(word))];
+                continue;
+            }
+            ++file.by_label;
+        }
+    }
+}
+
 void add_graph_edge(const XmlReader& element, bool directed, GraphFile& file, Topology& topology) {
     Link link;
     const auto end = [&](std::string_view attribute) {
@@ -304,7 +360,15 @@ void add_graph_edge(const XmlReader& element, bool directed, GraphFile& file, To
         return;
     }
     file.ports += element.find("sourceport") || element.find("targetport");
-    set_link_figures(graph_data(element, file.edge_keys, file), file, link);
+    const auto data = graph_data(element, file.edge_keys, file);
+    set_link_figures(data, file, link);
+    EdgeDrawing drawing;
+    read_edge_drawing(element, drawing);
+    take_labels(drawing, data, file, link);
+    if (directed && drawing.drawings > 0 && drawing.arrows == 0) {
+        directed = false;
+        ++file.without_arrow;
+    }
     const auto own = element.find("directed");
     if (own && *own != "true" && *own != "false")
         throw element.error(fmt::format("directed=\"{}\" is neither true nor false", shown(*own)));
@@ -323,6 +387,13 @@ void report_graph(const GraphFile& file, Imported& result) {
         result.assumptions.push_back(fmt::format("{} without a latency: {} assumed",
                                                  counted(at(file.without_latency), "edge"),
                                                  to_string(kAssumedLatency)));
+    if (file.by_label > 0)
+        result.found.push_back(fmt::format("{} of edges from their labels in the drawing",
+                                           counted(at(file.by_label), "figure")));
+    if (file.without_arrow > 0)
+        result.assumptions.push_back(
+            fmt::format("{} drawn without an arrow, or with one at each end: links in both directions",
+                        counted(at(file.without_arrow), "edge")));
     if (file.switches_by_name > 0)
         result.assumptions.push_back(fmt::format("{} by their names, which start with 'switch' or 'sw'",
                                                  counted(at(file.switches_by_name), "switch", "switches")));

@@ -212,6 +212,10 @@ private:
                     link(nodes_[i], nodes_[at(part.parent)], part.up, part.up.count);
             }
         }
+        for (const BridgeLink& bridges : tree_.bridge_links) {
+            if (used_[at(bridges.from)] && used_[at(bridges.to)])
+                link(nodes_[at(bridges.from)], nodes_[at(bridges.to)], bridges.unit, 1);
+        }
     }
 
     void join_cpus() {

@@ -45,11 +45,18 @@ struct SwitchLinks {
     UnitLink unit;
 };
 
+/// A link between two bridges beside the tree.
+struct BridgeLink {
+    int from = -1, to = -1;  ///< parts
+    UnitLink unit;
+};
+
 /// All of a machine.
 struct MachineTree {
     std::vector<MachinePart> parts;
     std::vector<GpuLinks> links;
     std::vector<SwitchLinks> switch_links;
+    std::vector<BridgeLink> bridge_links;         ///< each once; those of bridges left out are left out
     std::vector<std::string> host_names;          ///< one for each host
     std::map<std::string, std::string> switches;  ///< switches by name, with the bus id to keep
 };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <set>
 
 namespace baton::topologies {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::pair<const char*, std::string_view> kKnownAttributes[] = {
     {"nvlink", " target count tclass "},
     {"xgmi", " target count tclass "},
     {"c2c", " bw count "},
+    {"pcilink", " target "},
     {"nic", " "},
     {"net", " name dev latency speed port guid maxconn gdr coll keep "},
 };
@@ -54,6 +56,7 @@ public:
         require_gpus(root);
         settle_gpu_numbers();
         resolve_links();
+        resolve_bridge_links();
         apply_nvlink_status(tree_, options_, result_);
         report_notes();
         build_machine(tree_, source_, options_, result_);
@@ -160,6 +163,11 @@ private:
         std::map<std::string, int> slots;
         for (const XmlReader& child : children) {
             const std::string name = child.name();
+            if (name == "pcilink" && element.name() == "pci") {
+                note_attributes(child);
+                bridge_link_elements_.emplace_back(parent, child);
+                continue;
+            }
             if (name != "pci" && name != "nic") {
                 // The GPU or NIC of a device that has bridges below it is read with the device.
                 if (element.name() != "pci" || (name != "gpu" && name != "net")) note_element(child, element);
@@ -382,6 +390,31 @@ private:
                 counted(at(self_links_), "link"), counted(at(with_self_links), "GPU")));
     }
 
+    // Bridges of one PCIe switch, which both name each other. Like NCCL: the way between them is no limit.
+    void resolve_bridge_links() {
+        constexpr double kInsideSwitch = 5e12;
+        std::map<std::pair<int, std::string>, int> bridges;
+        for (const auto& [part, element] : bridge_link_elements_)
+            bridges.try_emplace({tree_.parts[at(part)].host, tree_.parts[at(part)].bus}, part);
+        std::set<std::pair<int, int>> joined;
+        for (const auto& [part, element] : bridge_link_elements_) {
+            const std::string target = normal_bus_id(element.at("target"));
+            const auto other = bridges.find({tree_.parts[at(part)].host, target});
+            if (other == bridges.end()) {
+                result_.warnings.push_back(
+                    fmt::format("{}: no bridge {} links back: left out", element.where(), shown(target)));
+                continue;
+            }
+            if (other->second == part || !joined.insert(std::minmax(part, other->second)).second) continue;
+            UnitLink unit = pcie_link(32, 16);
+            unit.bandwidth = unit.goodput = {static_cast<std::int64_t>(kInsideSwitch)};
+            unit.latency = pass_latency(NodeType::pcie);
+            unit.provenance = {
+                "bridges that pcilink joins are one PCIe switch: 5000 GB/s, no limit, as in NCCL", true};
+            tree_.bridge_links.push_back({part, other->second, unit});
+        }
+    }
+
     // False for a link of the GPU to itself.
     bool resolve(int gpu, const XmlReader& element) {
         const std::string target = normal_bus_id(element.at("target"));
@@ -504,7 +537,7 @@ private:
     PciSlots slots_;
     std::map<std::string, int> hosts_;
     std::map<std::pair<int, std::string>, int> gpus_by_bus_;
-    std::vector<std::pair<int, XmlReader>> link_elements_;
+    std::vector<std::pair<int, XmlReader>> link_elements_, bridge_link_elements_;
     std::map<std::string, int> ignored_, left_out_, ports_above_slot_;
     std::int64_t numa_ = -1;
     int bare_cpu_ = -1;

@@ -374,10 +374,13 @@ private:
 
     // The slot of every device: the generation that the GPUs are built for.
     UnitLink slot() {
-        const int sm = sm_of_arch(arch_) > 0 ? sm_of_arch(arch_) : sm_by_nvlinks(most_);
+        const bool workstation = has_workstation_bridges();
+        const int sm = sm_of_arch(arch_) > 0 ? sm_of_arch(arch_) : workstation ? 86 : sm_by_nvlinks(most_);
         double rate = sm > 0 ? pcie_of_arch(fmt::format("sm_{}", sm)) : 0;
         std::string why = fmt::format("as sm_{} is built for{}", sm,
-                                      arch_.empty() ? " (taken from the number of NVLinks)" : "");
+                                      !arch_.empty() ? ""
+                                      : workstation  ? " (taken from NV4 between pairs)"
+                                                     : " (taken from the number of NVLinks)");
         if (rate == 0) {
             rate = 16;
             why = "the architecture is not known, --arch sm_90 or the like says it";
@@ -425,6 +428,12 @@ private:
             unit.provenance.source;
         unit.provenance.assumed = true;
         return unit;
+    }
+
+    bool has_workstation_bridges() const {
+        for (const Island& island : islands_)
+            if (bridge_unit(island, most_)) return true;
+        return false;
     }
 
     // Where all adapters are equally near to all GPUs, nothing says which GPU should use which.

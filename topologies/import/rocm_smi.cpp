@@ -318,7 +318,24 @@ private:
     // The architecture whose figures are taken.
     std::string figures_of() const {
         if (!arch_.empty()) return arch_;
-        return most_neighbors() >= kNeighborsOfMi300 ? "gfx942" : "gfx908";
+        if (most_neighbors() >= kNeighborsOfMi300) return "gfx942";
+        return is_mesh_of_packages() ? "gfx90a" : "gfx908";
+    }
+
+    // Only MI250X has pairs with several links, or islands of GPUs with three neighbors that pass data on:
+    // those of MI100 are fully joined, those of MI50 rings.
+    bool is_mesh_of_packages() const {
+        if (indirect_ > 0 && most_neighbors() >= 3) return true;
+        for (const std::vector<int>& row : units_)
+            if (std::any_of(row.begin(), row.end(), [](int n) { return n > 1; })) return true;
+        return false;
+    }
+
+    std::string why_figures() const {
+        if (figures_of() != "gfx90a")
+            return fmt::format("as a GPU has {}", counted(at(most_neighbors()), "XGMI neighbor"));
+        return indirect_ > 0 ? "as GPUs reach others through a third one only"
+                             : "as pairs of GPUs have several links";
     }
 
     DeviceCloseness closeness() const {
@@ -369,9 +386,8 @@ private:
         UnitLink unit = xgmi_unit(figures_of());
         if (arch_.empty()) {
             unit.provenance.source = fmt::format(
-                "the architecture is not known: {} taken, as a GPU has {} (--arch gfx90a or the "
-                "like says it); {}",
-                figures_of(), counted(at(most_neighbors()), "XGMI neighbor"), unit.provenance.source);
+                "the architecture is not known: {} taken, {} (--arch gfx90a or the like says it); {}",
+                figures_of(), why_figures(), unit.provenance.source);
             unit.provenance.assumed = true;
         }
         for (std::size_t i = 0; i < size(); ++i) {

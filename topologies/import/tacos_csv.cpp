@@ -1,12 +1,12 @@
 // Topology CSV of TACOS and of the synthesizers that follow it: the number of NPUs, a header, and one
 // directed link a row. TACOS's results begin with the same links and are read as far as these go.
 #include <baton/base/index.hpp>
+#include <baton/topologies/import/edge_header.hpp>
 #include <baton/topologies/import/formats.hpp>
 #include <baton/topologies/import/machine_tree.hpp>
 #include <baton/topologies/import/network_report.hpp>
 #include <baton/topologies/import/pci_slots.hpp>
 #include <baton/topologies/import/text_lines.hpp>
-#include <baton/topologies/import/written_units.hpp>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -15,80 +15,8 @@
 namespace baton::topologies {
 namespace {
 
-std::vector<std::string> csv_cells(std::string_view line) {
-    std::vector<std::string> cells;
-    for (std::size_t begin = 0; begin <= line.size();) {
-        const std::size_t end = std::min(line.find(',', begin), line.size());
-        std::string cell(line.substr(begin, end - begin));
-        // Spreadsheets quote cells; there is no comma inside any cell of this format.
-        std::erase_if(cell, [](char c) { return c == '"' || c == '\r'; });
-        const std::size_t first = cell.find_first_not_of(" \t"), last = cell.find_last_not_of(" \t");
-        cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
-        begin = end + 1;
-    }
-    while (!cells.empty() && cells.back().empty()) cells.pop_back();
-    return cells;
-}
-
-// A column's name in small letters, and the unit behind it in brackets.
-struct CsvColumn {
-    std::string name, unit;
-};
-
-CsvColumn csv_column(const std::string& cell) {
-    CsvColumn column;
-    const std::size_t open = cell.find('(');
-    for (const char c : std::string_view(cell).substr(0, open)) {
-        if (c >= 'A' && c <= 'Z')
-            column.name += static_cast<char>(c - 'A' + 'a');
-        else if (c != ' ' && c != '_')
-            column.name += c;
-    }
-    if (open != std::string::npos)
-        column.unit = cell.substr(open + 1, std::min(cell.find(')', open), cell.size()) - open - 1);
-    return column;
-}
-
-bool is_one_of(const std::string& name, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-struct TacosHeader {
-    std::optional<std::size_t> from, to, latency, rate, chunks;
-    double latency_unit = 1e-9, rate_unit = 1e9;
-    std::vector<std::string> others;
-    bool latency_unit_given = false, rate_unit_given = false;
-
-    bool whole() const { return from && to && latency && rate; }
-};
-
-TacosHeader tacos_header(const std::vector<std::string>& cells) {
-    TacosHeader header;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-        const auto [name, unit] = csv_column(cells[i]);
-        if (is_one_of(name, {"src", "source", "srcid", "sourceid"}))
-            header.from = i;
-        else if (is_one_of(name, {"dest", "dst", "destination", "target", "destid", "dstid"}))
-            header.to = i;
-        else if (is_one_of(name, {"latency", "alpha"})) {
-            header.latency = i;
-            header.latency_unit_given = !unit.empty();
-            header.latency_unit = unit.empty() ? 1e-9 : time_unit(unit).value_or(0);
-        } else if (is_one_of(name, {"bandwidth", "bw"})) {
-            header.rate = i;
-            header.rate_unit_given = !unit.empty();
-            header.rate_unit = unit.empty() ? 1e9 : rate_unit(unit).value_or(0);
-        } else if (name == "chunks") {
-            header.chunks = i;
-        } else {
-            header.others.push_back(shown(cells[i]));
-        }
-    }
-    return header;
-}
-
 struct TacosFile {
-    TacosHeader header;
+    EdgeHeader header;
     std::optional<std::int64_t> npus, links;
     std::vector<TextLine> rows;
     std::vector<std::string> facts;  // lines before the header that say nothing about links
@@ -130,7 +58,7 @@ TacosFile read_tacos_lines(const ImportSource& source) {
             file.rows.push_back(line);
             continue;
         }
-        file.header = tacos_header(cells);
+        file.header = edge_header(cells);
         if (!file.header.from && !file.header.to) {
             read_tacos_start(line, cells, file);
             continue;
@@ -153,7 +81,7 @@ struct TacosLink {
     Link link;
 };
 
-TacosLink tacos_link(const TextLine& line, const TacosHeader& header) {
+TacosLink tacos_link(const TextLine& line, const EdgeHeader& header) {
     const std::vector<std::string> cells = csv_cells(line.text);
     const auto cell = [&](std::size_t column) -> const std::string& {
         if (column >= cells.size())
@@ -202,13 +130,16 @@ void report_tacos(const TacosFile& file, Imported& result) {
 bool recognizes_tacos_csv(std::string_view text) {
     const std::string name;
     int lines = 0;
+    std::optional<EdgeHeader> header;
     for (const TextLine& line : text_lines({text.substr(0, 4096), name})) {
         const std::vector<std::string> cells = csv_cells(line.text);
         if (cells.empty()) continue;
+        // NPUs are numbered; a table of named nodes is an edge list.
+        if (header) return *header->from < cells.size() && integer_in(cells[*header->from]).has_value();
         if (++lines > 8) return false;
-        if (cells.size() >= 4 && tacos_header(cells).whole()) return true;
+        if (cells.size() >= 4 && edge_header(cells).whole()) header = edge_header(cells);
     }
-    return false;
+    return header.has_value();
 }
 
 Imported read_tacos_csv(const ImportSource& source, const ImportOptions& /*options*/) {

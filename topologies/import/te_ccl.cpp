@@ -197,7 +197,9 @@ constexpr TecclTopology kTecclTopologies[] = {
 TecclInput teccl_input(const JsonReader& root) {
     TecclInput input{root.at("TopologyParams"), 1, 4, {}, {}};
     if (const auto chassis = input.topology.find("chassis")) input.chassis = chassis->integer(1, 65536);
-    if (const auto side = input.topology.find("side_length")) input.side = side->integer(1, 1024);
+    // Files of the other machines have it too, of any value.
+    const auto side = input.topology.find("side_length");
+    if (side && input.topology.at("name").string() == "Mesh") input.side = side->integer(1, 1024);
     const auto alpha = input.topology.find("alpha");
     if (!alpha) return input;
     const std::vector<JsonReader> values = alpha->elements();
