@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::int64_t kMostTrees = 256;
 constexpr int kFewRanks = 32;            // forest: up to so many it is packed in more than one way
+constexpr int kFewRoots = 8;             // joint: so many are searched whatever there is to gain
 constexpr double kNoGain = 1.001;        // of the bound: nothing is left for joint to gain
 constexpr double kWorthDetours = 0.004;  // loss of joint for which it looks for other routes
 
@@ -100,7 +101,8 @@ bool CandidateMaker::equal_shares_suffice() const {
 
 // On default routes, and where those fall short of the optimum also on others.
 void CandidateMaker::joint_trees() {
-    if (among_others() && collective_.ranks > kFewRanks && equal_shares_suffice())
+    if (among_others() && collective_.ranks > kFewRanks && equal_shares_suffice() &&
+        joint_roots(topology_, collective_.ranks, options_.policy, options_.seed) > kFewRoots)
         throw input_error("forests with equal shares of all ranks reach the bound already");
     double loss = 0;
     for (const JointWays ways : {JointWays::usual, JointWays::detours}) {

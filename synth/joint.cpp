@@ -4,8 +4,10 @@
 #include <baton/base/index.hpp>
 #include <baton/synth/forest.hpp>
 #include <baton/synth/joint_optimum.hpp>
-#include <baton/synth/joint_trees.hpp>
+#include <baton/synth/joint_plan.hpp>
+#include <baton/synth/joint_search.hpp>
 #include <baton/synth/rank_graph.hpp>
+#include <baton/synth/rank_symmetry.hpp>
 #include <baton/synth/symmetric_forest.hpp>
 #include <baton/synth/tree_lanes.hpp>
 #include <baton/synth/tree_optimum.hpp>
@@ -23,58 +25,8 @@
 namespace baton::synth {
 namespace {
 
-constexpr std::int64_t kFewTrees = 64;
-constexpr std::int64_t kManyTrees = 1 << 16;
 constexpr double kLoss = 5e-4;
 constexpr std::int64_t kPiecesPerHop = 16;  // of the deepest pair of trees: pieces of about equal size
-
-// A tree with a whole share, its hops from the root on; of an in-tree they run towards the root.
-struct PlannedTree {
-    struct Hop {
-        int depth, parent, child, way;
-    };
-    int root = -1, depth = 0;
-    std::int64_t weight = 0;
-    std::vector<Hop> hops;
-};
-
-// The trees of both phases; those of a root stand side by side and weigh the same in both.
-struct Plan {
-    std::vector<PlannedTree> in, out;
-    std::int64_t total() const {
-        std::int64_t sum = 0;
-        for (const PlannedTree& tree : out) sum += tree.weight;
-        return sum;
-    }
-};
-
-PlannedTree planned(int root, std::int64_t weight, const std::vector<std::pair<int, int>>& edges,
-                    const std::vector<int>& ways) {
-    PlannedTree tree;
-    tree.root = root;
-    tree.weight = weight;
-    std::map<int, int> depth = {{root, 0}};
-    for (std::size_t e = 0; e < edges.size(); ++e) {
-        const auto& [parent, child] = edges[e];
-        depth[child] = depth[parent] + 1;
-        tree.depth = std::max(tree.depth, depth[child]);
-        tree.hops.push_back({depth[child], parent, child, ways.empty() ? -1 : ways[e]});
-    }
-    return tree;
-}
-
-// The trees of two forests with equal shares of all ranks.
-Plan planned(const Forest& in, const Forest& out) {
-    Plan plan;
-    const std::int64_t whole = std::lcm(in.per_root, out.per_root);
-    for (const PackedTree& tree : in.trees)
-        plan.in.push_back(
-            planned(tree.root, tree.multiplicity * (whole / in.per_root), tree.edges, tree.ways));
-    for (const PackedTree& tree : out.trees)
-        plan.out.push_back(
-            planned(tree.root, tree.multiplicity * (whole / out.per_root), tree.edges, tree.ways));
-    return plan;
-}
 
 // A piece of the buffer: reduced along one tree, sent out along another.
 struct Piece {
@@ -89,136 +41,29 @@ struct Message {
     bool up;
 };
 
-// Trees with whole shares, `count` in all.
-class Rounding {
-public:
-    Rounding(const RankGraph& graph, const JointTrees& trees) : graph_(graph), trees_(trees) {
-        for (std::size_t e = 0; e < graph_.edges().size(); ++e) {
-            const RankEdge& edge = graph_.edges()[e];
-            edge_of_[{edge.from, edge.to, edge.way}] = e;
+// Seconds that a unit of rate on each edge takes of each resource, by number.
+EdgeLoads loads_of_edges(const RankGraph& graph) {
+    EdgeLoads loads;
+    for (const auto& uses : graph.uses()) {
+        loads.emplace_back();
+        for (const topologies::LinkShare& use : uses)
+            loads.back().push_back({at(use.link), use.share / graph.capacities()[at(use.link)]});
+    }
+    return loads;
+}
+
+// The same for a unit of a piece.
+std::vector<std::pair<std::size_t, double>> loads_of(const Piece& piece, const EdgeLoads& edges) {
+    std::map<std::size_t, double> sum;
+    for (const PlannedTree* tree : {piece.in, piece.out}) {
+        for (const PlannedTree::Hop& hop : tree->hops) {
+            for (const auto& [resource, load] : edges[at(hop.edge)]) sum[resource] += load;
         }
     }
+    return {sum.begin(), sum.end()};
+}
 
-    /// As few as lose little.
-    Plan best() const {
-        Plan best;
-        double best_rate = 0;
-        const auto offer = [&](std::int64_t count) {
-            Plan plan = of(count);
-            const double made = rate(plan);
-            if (made <= best_rate) return;
-            best_rate = made;
-            best = std::move(plan);
-        };
-        for (std::int64_t count = 1; count <= kFewTrees; ++count) {
-            offer(count);
-            if (best_rate >= trees_.rate * (1 - kLoss)) return best;
-        }
-        offer(kManyTrees);
-        return best;
-    }
-
-    /// Bytes per second at which the busiest resource is full.
-    double rate(const Plan& plan) const {
-        std::vector<double> load(graph_.capacities().size(), 0);
-        for (const bool out : {false, true}) {
-            for (const PlannedTree& tree : out ? plan.out : plan.in) {
-                for (const PlannedTree::Hop& hop : tree.hops) {
-                    for (const topologies::LinkShare& use : graph_.uses()[edge(hop, out)])
-                        load[at(use.link)] += use.share * static_cast<double>(tree.weight);
-                }
-            }
-        }
-        double worst = 0;
-        for (std::size_t r = 0; r < load.size(); ++r) {
-            if (load[r] > 0) worst = std::max(worst, load[r] / graph_.capacities()[r]);
-        }
-        return worst > 0 ? static_cast<double>(plan.total()) / worst : 0;
-    }
-
-    /// Seconds that a unit of a piece takes of each resource, by number.
-    std::vector<std::pair<std::size_t, double>> loads(const Piece& piece) const {
-        std::map<std::size_t, double> sum;
-        for (const bool out : {false, true}) {
-            for (const PlannedTree::Hop& hop : (out ? piece.out : piece.in)->hops) {
-                for (const topologies::LinkShare& use : graph_.uses()[edge(hop, out)])
-                    sum[at(use.link)] += use.share / graph_.capacities()[at(use.link)];
-            }
-        }
-        return {sum.begin(), sum.end()};
-    }
-
-private:
-    std::size_t edge(const PlannedTree::Hop& hop, bool out) const {
-        return out ? edge_of_.at({hop.parent, hop.child, hop.way})
-                   : edge_of_.at({hop.child, hop.parent, hop.way});
-    }
-    // Whole numbers near to `exact` that sum to `sum`, by largest remainder.
-    static std::vector<std::int64_t> shared_out(const std::vector<double>& exact, std::int64_t sum) {
-        double all = 0;
-        for (const double value : exact) all += value;
-        std::vector<std::int64_t> whole;
-        std::vector<std::pair<double, std::size_t>> rests;
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            const double part = all > 0 ? exact[i] / all * static_cast<double>(sum) : 0;
-            whole.push_back(static_cast<std::int64_t>(part + 1e-6));
-            rests.push_back({part - static_cast<double>(whole.back()), i});
-        }
-        std::int64_t left = sum - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
-        std::stable_sort(rests.begin(), rests.end(),
-                         [](const auto& a, const auto& b) { return a.first > b.first; });
-        for (std::size_t i = 0; i < rests.size() && left > 0; ++i, --left) ++whole[rests[i].second];
-        return whole;
-    }
-
-    Plan of(std::int64_t count) const {
-        std::map<int, double> share;
-        for (const WeightedTree& tree : trees_.in) share[tree.root] += tree.rate;
-        std::vector<int> roots;
-        std::vector<double> exact;
-        for (const auto& [root, rate] : share) {
-            roots.push_back(root);
-            exact.push_back(rate);
-        }
-        const std::vector<std::int64_t> whole = shared_out(exact, count);
-        Plan plan;
-        for (std::size_t i = 0; i < roots.size(); ++i) {
-            if (whole[i] == 0) continue;
-            add(trees_.in, roots[i], whole[i], false, plan.in);
-            add(trees_.out, roots[i], whole[i], true, plan.out);
-        }
-        return plan;
-    }
-
-    void add(const std::vector<WeightedTree>& trees, int root, std::int64_t sum, bool out,
-             std::vector<PlannedTree>& list) const {
-        std::vector<const WeightedTree*> own;
-        std::vector<double> exact;
-        for (const WeightedTree& tree : trees) {
-            if (tree.root != root) continue;
-            own.push_back(&tree);
-            exact.push_back(tree.rate);
-        }
-        const std::vector<std::int64_t> whole = shared_out(exact, sum);
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            if (whole[i] == 0) continue;
-            std::vector<std::pair<int, int>> edges;
-            std::vector<int> ways;
-            for (const int e : own[i]->edges) {
-                const RankEdge& edge = graph_.edges()[at(e)];
-                edges.push_back(out ? std::pair(edge.from, edge.to) : std::pair(edge.to, edge.from));
-                ways.push_back(edge.way);
-            }
-            list.push_back(planned(root, whole[i], edges, ways));
-        }
-    }
-
-    const RankGraph& graph_;
-    const JointTrees& trees_;
-    std::map<std::tuple<int, int, int>, std::size_t> edge_of_;
-};
-
-std::vector<Piece> overlay(const Plan& plan) {
+std::vector<Piece> overlay(const JointPlan& plan) {
     std::vector<Piece> pieces;
     std::size_t i = 0, o = 0;
     std::int64_t in_left = plan.in.empty() ? 0 : plan.in[0].weight;
@@ -246,10 +91,10 @@ std::vector<Piece> overlay(const Plan& plan) {
 }
 
 // The largest piece sets how long a deep pipeline takes to fill.
-void split_large(std::vector<Piece>& pieces) {
+void split_large(std::vector<Piece>& pieces, std::int64_t copies) {
     std::int64_t total = 0, depth = 0;
     for (const Piece& piece : pieces) {
-        total += piece.weight;
+        total += copies * piece.weight;
         depth = std::max<std::int64_t>(depth, piece.in->depth + piece.out->depth);
     }
     std::vector<Piece> parts;
@@ -266,12 +111,12 @@ void split_large(std::vector<Piece>& pieces) {
 
 // An order in which every link gets its work evenly: links take what is ready piece by piece, and one whose
 // pieces come late would be idle first and the last to end.
-void spread_out(std::vector<Piece>& pieces, const Rounding& rounding) {
+void spread_out(std::vector<Piece>& pieces, const EdgeLoads& edges) {
     std::vector<std::vector<std::pair<std::size_t, double>>> loads;
     std::vector<double> whole;
     double total = 0;
     for (const Piece& piece : pieces) {
-        loads.push_back(rounding.loads(piece));
+        loads.push_back(loads_of(piece, edges));
         total += static_cast<double>(piece.weight);
         for (const auto& [resource, load] : loads.back()) {
             whole.resize(std::max(whole.size(), resource + 1), 0);
@@ -352,13 +197,32 @@ LaneRoutes assign_channels(std::vector<Piece>& pieces, const topologies::Topolog
     return lanes;
 }
 
-ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& pieces) {
+// A channel for every way: the pair's only one, or of a detour.
+LaneRoutes one_lane_per_way(std::vector<Piece>& pieces, const LaneRoutes& ways) {
+    LaneRoutes lanes;
+    for (const auto& [key, route] : ways) {
+        const auto& [from, to, way] = key;
+        lanes[{from, to, way + 1}] = route;
+    }
+    for (Piece& piece : pieces) {
+        for (const Message& message : messages(piece))
+            piece.channels.push_back(message.way < 0 ? -1 : message.way + 1);
+    }
+    return lanes;
+}
+
+// Every piece with its turned copies, which stand beside each other message by message: so all ranks that
+// look alike have the same order, and simulation can fold them.
+ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& pieces,
+                          const RankGroup& group) {
     using ir::Buffer;
-    collective.chunks = static_cast<std::int64_t>(pieces.size());
+    const std::size_t copies = group.size();
+    collective.chunks = static_cast<std::int64_t>(pieces.size() * copies);
     collective.weights.clear();
     std::int64_t divisor = 0;
     for (const Piece& piece : pieces) divisor = std::gcd(divisor, piece.weight);
-    for (const Piece& piece : pieces) collective.weights.push_back(piece.weight / divisor);
+    for (const Piece& piece : pieces)
+        collective.weights.insert(collective.weights.end(), copies, piece.weight / divisor);
     if (std::all_of(collective.weights.begin(), collective.weights.end(), [](auto w) { return w == 1; }))
         collective.weights.clear();
     ir::AlgorithmBuilder builder("joint all_reduce", collective);
@@ -367,24 +231,32 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
         sums[p][at(pieces[p].in->root)] = 1;
         for (const PlannedTree::Hop& hop : pieces[p].in->hops) sums[p][at(hop.parent)] = 1;
     }
+    const auto chunk = [&](std::size_t p, std::size_t g) {
+        return static_cast<std::int64_t>(p * copies + g);
+    };
     // Partial sums stand in the output; leaves send their input as it is.
-    for (int rank = 0; rank < collective.ranks; ++rank) {
-        for (std::size_t p = 0; p < pieces.size(); ++p) {
-            const auto chunk = static_cast<std::int64_t>(p);
-            if (sums[p][at(rank)]) builder.copy({rank, Buffer::input, chunk}, {rank, Buffer::output, chunk});
+    for (std::size_t p = 0; p < pieces.size(); ++p) {
+        for (std::size_t g = 0; g < copies; ++g) {
+            for (int rank = 0; rank < collective.ranks; ++rank) {
+                const int turned = group[g][at(rank)];
+                if (sums[p][at(rank)])
+                    builder.copy({turned, Buffer::input, chunk(p, g)}, {turned, Buffer::output, chunk(p, g)});
+            }
         }
     }
     for (std::size_t p = 0; p < pieces.size(); ++p) {
-        const auto chunk = static_cast<std::int64_t>(p);
         const std::vector<Message> list = messages(pieces[p]);
         for (std::size_t m = 0; m < list.size(); ++m) {
-            const auto& [from, to, way, up] = list[m];
-            builder.channel(pieces[p].channels[m]);
-            if (up)
-                builder.send_reduce({from, sums[p][at(from)] ? Buffer::output : Buffer::input, chunk},
-                                    {to, Buffer::output, chunk});
-            else
-                builder.send({from, Buffer::output, chunk}, {to, Buffer::output, chunk});
+            for (std::size_t g = 0; g < copies; ++g) {
+                const int from = group[g][at(list[m].from)], to = group[g][at(list[m].to)];
+                const Buffer source =
+                    list[m].up && !sums[p][at(list[m].from)] ? Buffer::input : Buffer::output;
+                builder.channel(pieces[p].channels[m]);
+                if (list[m].up)
+                    builder.send_reduce({from, source, chunk(p, g)}, {to, Buffer::output, chunk(p, g)});
+                else
+                    builder.send({from, source, chunk(p, g)}, {to, Buffer::output, chunk(p, g)});
+            }
         }
     }
     return builder.build();
@@ -392,8 +264,9 @@ ir::Algorithm joint_steps(ir::Collective collective, const std::vector<Piece>& p
 
 // Equal shares of all ranks, where they reach the target: the shallowest trees there are, one root's turned
 // to all others.
-std::optional<Plan> by_symmetry(const topologies::Topology& topology, const ir::Collective& collective,
-                                topologies::RoutePolicy policy, std::uint64_t seed, double target) {
+std::optional<JointPlan> by_symmetry(const topologies::Topology& topology, const ir::Collective& collective,
+                                     const RankGraph& graph, topologies::RoutePolicy policy,
+                                     std::uint64_t seed, double target) {
     if (policy != topologies::RoutePolicy::spread) return std::nullopt;
     const topologies::Routes routes(topology, policy, seed);
     std::optional<Forest> forests[2];
@@ -407,82 +280,63 @@ std::optional<Plan> by_symmetry(const topologies::Topology& topology, const ir::
         seconds += forests[turned]->seconds_per_byte;
     }
     if (collective.ranks / seconds < target * (1 - 2 * kLoss)) return std::nullopt;
-    return planned(*forests[1], *forests[0]);
+    return plan_of_forests(graph, *forests[1], *forests[0]);
 }
 
-// The pairs that trees may use. A route past the node of another rank is two edges in a row.
-std::vector<std::size_t> single_edges(const RankGraph& graph, const topologies::Topology& topology) {
-    std::vector<std::size_t> list;
-    std::vector<char> rank_node(topology.nodes.size(), 0);
-    for (int rank = 0; rank < graph.ranks(); ++rank) rank_node[at(topology.rank_nodes[at(rank)])] = 1;
-    for (std::size_t e = 0; e < graph.edges().size(); ++e) {
-        const int end = topology.rank_nodes[at(graph.edges()[e].to)];
-        const auto& uses = graph.uses()[e];
-        const bool past = std::any_of(uses.begin(), uses.end(), [&](const topologies::LinkShare& use) {
-            if (at(use.link) >= topology.links.size()) return false;
-            const int head = topology.links[at(use.link)].to;
-            return head != end && rank_node[at(head)] != 0;
-        });
-        if (!past) list.push_back(e);
-    }
-    return list;
+// A machine on which trees are looked for, with its symmetries.
+struct Machine {
+    RankGraph graph;
+    RankGroup group;
+};
+
+Machine machine_of(const topologies::Topology& topology, int ranks, topologies::RoutePolicy policy,
+                   std::uint64_t seed) {
+    Machine machine{RankGraph(topology, ranks, policy, seed), RankGroup(1)};
+    machine.graph.require_connected();
+    machine.group[0].resize(at(ranks));
+    std::iota(machine.group[0].begin(), machine.group[0].end(), 0);
+    if (policy == topologies::RoutePolicy::spread)
+        machine.group = symmetric_shifts(machine.graph, topology.rank_hosts());
+    return machine;
 }
 
-// One search of trees on the graph as it is. What several pairs draw on is divided evenly, by weights, as far
-// as the target allows.
-// Ports that several pairs share idle a little at run time, when no message happens to be ready. Where they
-// are but a small part of what the machine can carry, they are planned for less. Returns what that costs of
-// the rate.
-double spare_shared(const std::vector<int>& users, const std::vector<double>& prices,
-                    std::vector<double>& capacities) {
-    constexpr double kSpare = 0.015, kMostCost = 0.0025;
-    double shared = 0, all = 0;
-    for (std::size_t r = 0; r < capacities.size(); ++r) {
-        all += prices[r] * capacities[r];
-        if (users[r] > 1) shared += prices[r] * capacities[r];
-    }
-    const double cost = all > 0 ? kSpare * shared / all : 0;
-    if (cost > kMostCost) return 0;
-    for (std::size_t r = 0; r < capacities.size(); ++r) {
-        if (users[r] > 1) capacities[r] *= 1 - kSpare;
-    }
-    return cost;
+void require_few(int ranks, const Machine& machine) {
+    if (ranks > kMostJointRanks * std::ssize(machine.group))
+        throw input_error(
+            fmt::format("{} ranks, {} of them alike, are more than the {} of joint's linear program", ranks,
+                        machine.group.size(), kMostJointRanks));
+    if (machine.graph.edges().size() > kMostJointPairs * machine.group.size())
+        throw input_error(fmt::format("{} pairs of ranks are more than the {} of joint's linear program",
+                                      machine.graph.edges().size(), kMostJointPairs * machine.group.size()));
 }
 
-JointTrees search_trees(const RankGraph& graph, const topologies::Topology& topology,
-                        const std::optional<JointOptimum>& optimum) {
-    const std::vector<std::size_t> chosen = single_edges(graph, topology);
-    std::vector<double> capacities = graph.capacities();
-    std::vector<int> users(capacities.size(), 0);
-    for (const std::size_t e : chosen) {
-        for (const topologies::LinkShare& use : graph.uses()[e]) ++users[at(use.link)];
-    }
-    const double cost = optimum ? spare_shared(users, optimum->prices, capacities) : 0;
-    std::vector<TreeEdge> edges;
-    JointTreeOptions options;
-    options.first_share = static_cast<int>(capacities.size());
-    for (const std::size_t e : chosen) {
-        edges.push_back({graph.edges()[e].from, graph.edges()[e].to, graph.uses()[e]});
-        const auto& uses = graph.uses()[e];
-        if (std::none_of(uses.begin(), uses.end(), [&](const auto& use) { return users[at(use.link)] > 1; }))
-            continue;
-        edges.back().uses.push_back({static_cast<int>(capacities.size()), 1.0});
-        capacities.push_back(graph.edges()[e].rate);
-    }
-    if (optimum) {
-        options.target = optimum->rate * (1 - cost);
-        options.prices = optimum->prices;
-    }
-    JointTrees trees = joint_trees(graph.ranks(), edges, capacities, options);
-    for (std::vector<WeightedTree>* list : {&trees.in, &trees.out}) {
-        for (WeightedTree& tree : *list) {
-            for (int& e : tree.edges) e = static_cast<int>(chosen[at(e)]);
+SearchedPlan plan_of(Machine& machine, const topologies::Topology& topology, const ir::Collective& collective,
+                     const std::optional<JointOptimum>& optimum, topologies::RoutePolicy policy,
+                     std::uint64_t seed, JointWays ways) {
+    if (optimum && ways == JointWays::usual) {
+        if (auto plan = by_symmetry(topology, collective, machine.graph, policy, seed, optimum->rate)) {
+            SearchedPlan found;
+            found.plan = *std::move(plan);
+            found.group.assign(machine.group.begin(), machine.group.begin() + 1);
+            return found;
         }
     }
-    return trees;
+    if (ways == JointWays::detours) {
+        machine.graph.add_detours(topology, policy, seed, kMostJointPairs);
+        machine.graph.share(std::vector<double>(machine.graph.edges().size(), 1));
+    }
+    SearchedPlan found = search_joint_plan(machine.graph, topology, optimum, machine.group, kLoss);
+    if (found.plan.out.empty()) throw input_error("no trees were found within the work limit");
+    return found;
 }
 
 }  // namespace
+
+int joint_roots(const topologies::Topology& topology, int ranks, topologies::RoutePolicy policy,
+                std::uint64_t seed) {
+    if (ranks > kMostTurnedRanks) return ranks;
+    return ranks / static_cast<int>(machine_of(topology, ranks, policy, seed).group.size());
+}
 
 JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective& collective,
                      topologies::RoutePolicy policy, std::uint64_t seed, JointWays ways) {
@@ -491,48 +345,42 @@ JointAlgorithm joint(const topologies::Topology& topology, const ir::Collective&
             fmt::format("joint is made for all_reduce, not for {}", ir::to_string(collective.kind)));
     if (!collective.groups.empty()) throw input_error("joint serves one group of all ranks only");
     if (collective.ranks < 2) throw input_error("one rank alone has nothing to reduce over links");
-    if (collective.ranks > kMostJointRanks)
+    if (collective.ranks > kMostTurnedRanks)
         throw input_error(fmt::format("{} ranks are more than the {} of joint's linear program",
-                                      collective.ranks, kMostJointRanks));
-    RankGraph graph(topology, collective.ranks, policy, seed);
-    graph.require_connected();
-    if (graph.edges().size() > kMostJointPairs)
-        throw input_error(fmt::format("{} pairs of ranks are more than the {} of joint's linear program",
-                                      graph.edges().size(), kMostJointPairs));
+                                      collective.ranks, kMostTurnedRanks));
+    Machine machine = machine_of(topology, collective.ranks, policy, seed);
+    require_few(collective.ranks, machine);
     const std::optional<JointOptimum> optimum = end_point_optimum(topology, collective);
-    std::optional<Plan> plan;
-    if (optimum && ways == JointWays::usual)
-        plan = by_symmetry(topology, collective, policy, seed, optimum->rate);
+    const SearchedPlan found = plan_of(machine, topology, collective, optimum, policy, seed, ways);
+    const std::size_t copies = found.group.size();
+    std::vector<Piece> pieces = overlay(found.plan);
+    split_large(pieces, static_cast<std::int64_t>(copies));
+    LaneRoutes lanes;
+    if (copies > 1) {
+        lanes = one_lane_per_way(pieces, machine.graph.ways());
+        spread_out(pieces, found.loads);
+    } else {
+        lanes = assign_channels(pieces, topology, topologies::Routes(topology, policy, seed),
+                                machine.graph.ways());
+        spread_out(pieces, loads_of_edges(machine.graph));
+    }
     JointAlgorithm made;
-    const JointTrees none;
-    if (ways == JointWays::detours) {
-        graph.add_detours(topology, policy, seed, kMostJointPairs);
-        graph.share(std::vector<double>(graph.edges().size(), 1));
-    }
-    if (!plan) {
-        const JointTrees trees = search_trees(graph, topology, optimum);
-        if (trees.rate <= 0) throw input_error("no trees were found within the work limit");
-        plan = Rounding(graph, trees).best();
-    }
-    std::vector<Piece> pieces = overlay(*plan);
-    split_large(pieces);
-    const LaneRoutes lanes =
-        assign_channels(pieces, topology, topologies::Routes(topology, policy, seed), graph.ways());
-    spread_out(pieces, Rounding(graph, none));
-    made.rate = Rounding(graph, none).rate(*plan);
+    made.rate =
+        rate_of(copies > 1 ? turned_plan(found.plan, machine.graph, found.group, found.turned) : found.plan,
+                machine.graph);
     made.optimum = std::max(optimum ? optimum->rate : 0.0, made.rate);
-    made.trees = static_cast<std::int64_t>(pieces.size());
+    made.trees = std::ssize(pieces) * std::ssize(found.group);
     int in = 0, out = 0;
     std::set<int> roots;
     for (const Piece& piece : pieces) {
         in = std::max(in, piece.in->depth);
         out = std::max(out, piece.out->depth);
-        roots.insert(piece.in->root);
+        for (const std::vector<int>& image : found.group) roots.insert(image[at(piece.in->root)]);
     }
     made.roots = static_cast<int>(roots.size());
     made.depth = in + out;
     made.deepest = std::max(in, out);
-    made.algorithm = joint_steps(collective, pieces);
+    made.algorithm = joint_steps(collective, pieces, found.group);
     pin_lanes(made.algorithm, lanes, topology);
     return made;
 }

@@ -243,11 +243,13 @@ public:
             }
         }
         for (int v = 0; v < ranks; ++v) root_row_.push_back(lp_.add_row(0, 0, {}));
+        roots_ = options.roots;
+        for (int v = 0; v < ranks && options.roots.empty(); ++v) roots_.push_back(v);
     }
 
     JointTrees run() {
         int shallowest = ranks_;
-        for (int v = 0; v < ranks_; ++v)
+        for (const int v : roots_)
             shallowest =
                 std::min(shallowest, std::max(search_[0].eccentricity(v), search_[1].eccentricity(v)));
         if (shallowest >= ranks_) return {};
@@ -397,7 +399,7 @@ private:
             price[e] += 1e-9 * largest * static_cast<double>(e % 11);
         std::vector<Column> found;
         double cheapest = INFINITY;
-        for (int v = 0; v < ranks_; ++v) {
+        for (const int v : roots_) {
             double both = 0;
             for (const bool out : {false, true}) {
                 TreeSearch& search = search_[out ? 1 : 0];
@@ -414,7 +416,7 @@ private:
         if (!promising) {
             // Is it the depth, or do these ways not reach the goal at all?
             double least = INFINITY;
-            for (int v = 0; v < ranks_; ++v) {
+            for (const int v : roots_) {
                 if (!search_[0].find(v, ranks_ - 1, price)) continue;
                 const double in = search_[0].cost();
                 if (search_[1].find(v, ranks_ - 1, price)) least = std::min(least, in + search_[1].cost());
@@ -505,7 +507,7 @@ private:
     double scale_ = 0, rate_ = 0;
     double stretch_ = 1;
     double goal_ = 0;  // the target, or less where prices show that it is out of reach
-    std::vector<int> row_, root_row_;
+    std::vector<int> row_, root_row_, roots_;
     TreeSearch search_[2];
     std::vector<Column> columns_;
     std::set<std::pair<bool, std::vector<int>>> known_;

@@ -39,6 +39,7 @@ struct JointTreeOptions {
     /// load fill a port together, others leave it idle. -1: none.
     int first_share = -1;
     int most_depth = 0;               ///< bound on hops, 0: none
+    std::vector<int> roots;           ///< the ranks that may be roots; empty: all
     std::int64_t work = 400'000'000;  ///< edges looked at; what was found by then is returned
 };
 

@@ -5,9 +5,13 @@
 #include <baton/synth/bound.hpp>
 #include <baton/synth/joint.hpp>
 #include <baton/synth/joint_optimum.hpp>
+#include <baton/synth/rank_symmetry.hpp>
 #include <baton/topologies/load.hpp>
 
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "support/full.hpp"
 #include "support/gpu_graph.hpp"
@@ -90,6 +94,46 @@ TEST_CASE("joint all_reduce verifies and stays within the bound on random machin
         const sim::SimulationResult run = sim::simulate(topology, made.algorithm, options);
         CHECK(run.outcome == sim::Outcome::finished);
         CHECK(run.time >= bound.at(options.size));
+    }
+}
+
+TEST_CASE("symmetric shifts are those that map a machine to itself") {
+    const auto shifts = [](const Topology& topology) {
+        const synth::RankGraph graph(topology, topology.rank_count(), topologies::RoutePolicy::spread, 0);
+        return synth::symmetric_shifts(graph, topology.rank_hosts());
+    };
+    CHECK(shifts(topologies::load("torus:4x4")).size() == 16);
+    CHECK(shifts(grid(4)).size() == 4);  // turned over, both ways
+    CHECK(shifts(grid(3)).size() == 1);
+    CHECK(shifts(topologies::load("dgx_h100:hosts=2")).size() == 16);
+    CHECK(shifts(topologies::load("paper/mi250:hosts=2")).size() == 8);
+    Topology lame = topologies::load("torus:4x4");
+    lame.links[5].goodput.bytes_per_second /= 2;
+    lame.finish();
+    CHECK(shifts(lame).size() == 1);
+    for (const std::vector<int>& image : shifts(grid(4))) {
+        std::vector<int> sorted = image;
+        std::sort(sorted.begin(), sorted.end());
+        for (int v = 0; v < 16; ++v) CHECK(sorted[static_cast<std::size_t>(v)] == v);
+    }
+}
+
+TEST_CASE("joint turns the trees of a few roots to all of eight hosts, within 1% of the optimum at 1 GiB") {
+    for (const char* name : {"dgx_h100:hosts=8", "mi300x:hosts=8", "paper/mi250:hosts=2"}) {
+        CAPTURE(name);
+        const Topology topology = topologies::load(name);
+        const synth::JointAlgorithm made = synth::joint(topology, joint_collective(topology.rank_count()));
+        CHECK(made.rate >= made.optimum * 0.99);
+        CHECK(made.rate <= made.optimum * (1 + 1e-6));
+        sim::PreparedAlgorithm prepared(topology, made.algorithm);
+        prepared.fold();
+        sim::SimulationOptions options;
+        options.size = Bytes{std::int64_t{1} << 30};
+        options.tiles = 128;
+        CHECK(prepared.steps(options.size) * 4 < made.algorithm.step_count());
+        const sim::SimulationResult run = prepared.run(options);
+        CHECK(run.outcome == sim::Outcome::finished);
+        CHECK(static_cast<double>(options.size.count) / run.time.seconds() >= 0.985 * made.optimum);
     }
 }
 
