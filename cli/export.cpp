@@ -72,7 +72,7 @@ public:
             return finish(format_ == "svg" ? topologies::to_svg(topology) : topologies::to_dot(topology),
                           topology.name, fmt::format("{} ranks", topology.rank_count()));
         }
-        const ir::Program program = schedule_.program();
+        const ir::Program program = schedule_.program({}, needs(), &note_);
         if (ir::verify(program).assurance == ir::Assurance::not_proven)
             throw check_error("the program is too large to be proven right, and is not exported",
                               program.name);
@@ -105,6 +105,15 @@ private:
         return format && format->is_string() && format->string().starts_with("topology/");
     }
 
+    /// Programs for executors come in their chunks, and with no more messages under way than they keep.
+    LoweringNeeds needs() const {
+        LoweringNeeds needs;
+        needs.equal_chunks = format_ == "msccl-xml" || format_ == "mscclpp-json";
+        if (format_ == "msccl-xml") needs.mode = "staged";
+        if (format_ == "msccl-xml") needs.slots = codegen::msccl_slots(msccl_options());
+        return needs;
+    }
+
     codegen::MscclOptions msccl_options() const {
         codegen::MscclOptions options;
         if (executor_ == "rccl") options.executor = codegen::MscclExecutor::rccl;
@@ -133,19 +142,23 @@ private:
                 out["text"] = text;
             else
                 out["written"] = output_;
+            if (!note_.empty()) out["note"] = note_;
             out["next"] = next;
             std::printf("%s\n", out.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
         } else if (output_.empty()) {
             std::fputs(text.c_str(), stdout);
+            if (!note_.empty()) std::fputs(paragraph("note: ", note_).c_str(), stderr);
         } else {
-            std::printf("%s: %s\n\nwritten: %s\nnext: %s\n", what.c_str(), parts.c_str(), output_.c_str(),
+            std::printf("%s: %s\n%s\nwritten: %s\nnext: %s\n", what.c_str(), parts.c_str(),
+                        note_.empty() ? "" : paragraph("note: ", note_).c_str(), output_.c_str(),
                         next.c_str());
         }
         return 0;
     }
 
     LoweringOptions schedule_;
-    std::string format_, executor_ = "msccl", view_ = "steps", protocol_, min_, max_, output_, size_ = "1MiB";
+    std::string format_, executor_ = "msccl", view_ = "steps", protocol_, min_, max_, output_, size_ = "1MiB",
+                         note_;
 };
 
 }  // namespace

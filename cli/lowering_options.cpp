@@ -1,6 +1,7 @@
 #include <baton/base/error.hpp>
 #include <baton/cli/lowering_options.hpp>
 #include <baton/cli/options.hpp>
+#include <baton/codegen/interchange/equal_chunks.hpp>
 #include <baton/ir/schedule.hpp>
 
 #include <fmt/format.h>
@@ -27,10 +28,11 @@ void LoweringOptions::declare(CLI::App& app) {
     app.add_flag("--wide", wide_, "f16, bf16 and f8 travel and accumulate as f32");
 }
 
-ir::Program LoweringOptions::program(const std::string& stop_after) const {
+ir::Program LoweringOptions::program(const std::string& stop_after, const LoweringNeeds& needs,
+                                     std::string* note) const {
     codegen::LowerOptions options;
-    options.mode = codegen::parse_mode_preference(mode_, "--mode");
-    options.slots = slots_;
+    options.mode = codegen::parse_mode_preference(mode_ == "automatic" ? needs.mode : mode_, "--mode");
+    options.slots = slots_ != 0 ? slots_ : needs.slots;
     options.channels = channels_;
     options.threadblocks = threadblocks_;
     options.wide = wide_;
@@ -48,7 +50,11 @@ ir::Program LoweringOptions::program(const std::string& stop_after) const {
         }
         return std::move(*program);
     }
-    return codegen::lower(std::get<ir::Algorithm>(schedule), options);
+    auto& algorithm = std::get<ir::Algorithm>(schedule);
+    if (!needs.equal_chunks) return codegen::lower(algorithm, options);
+    const codegen::EqualChunks equal = codegen::equal_chunks(std::move(algorithm));
+    if (note != nullptr) *note = equal.note;
+    return codegen::lower(equal.algorithm, options);
 }
 
 std::string LoweringOptions::as_typed() const {

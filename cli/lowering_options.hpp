@@ -14,13 +14,22 @@ class App;
 
 namespace baton::cli {
 
+/// What a command needs of programs that are lowered for it; a program that is given is taken as it is.
+struct LoweringNeeds {
+    std::string mode = "automatic";  ///< where --mode says nothing
+    int slots = 0;  ///< of staged connections where --slots says nothing; 0: the lowering's choice
+    bool equal_chunks = false;  ///< chunks of one size (codegen::equal_chunks)
+};
+
 /// FILE, --ranks, --root, --param, --mode, --slots, --channels, --threadblocks and --wide.
 class LoweringOptions {
 public:
     void declare(CLI::App& app);
     /// The program: an algorithm is lowered up to and with pass `stop_after` ("" = all), a program is taken
     /// as it stands. Throws an input error when lowering options come with a program.
-    ir::Program program(const std::string& stop_after = {}) const;
+    /// `note`, when given, is set to what was changed for `needs`, or emptied.
+    ir::Program program(const std::string& stop_after = {}, const LoweringNeeds& needs = {},
+                        std::string* note = nullptr) const;
     /// What was typed, to be put behind the next command: "FILE --ranks 8 --mode put".
     std::string as_typed() const;
     const std::string& file() const { return file_; }

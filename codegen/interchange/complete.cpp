@@ -304,7 +304,7 @@ void require_equal_chunks(const ir::Program& program, const std::string& executo
     if (std::adjacent_find(weights.begin(), weights.end(), std::not_equal_to<>()) != weights.end())
         throw input_error(
             executor + " has chunks of one size only, and this schedule has chunks of unequal weights",
-            program.name);
+            program.name, "export the algorithm that it was lowered from: its chunks are cut to one size");
 }
 
 void sort_connections(ir::Program& program) {

@@ -28,7 +28,10 @@ bool has_form(const ir::Program& program, const ExecutorForm& form);
 
 class Former {
 public:
-    Former(const ir::Program& program, const ExecutorForm& form) : in_(program), form_(form) {}
+    /// `messages_first`: no source of a reduction is read before all its messages are there. It takes more
+    /// instructions, and is needed where the messages are what orders the reading.
+    Former(const ir::Program& program, const ExecutorForm& form, bool messages_first = false)
+        : in_(program), form_(form), messages_first_(messages_first) {}
 
     ir::Program run() {
         check();
@@ -286,7 +289,10 @@ private:
                 own_place = own_place && !may_overlap(locals[i], to_local[0]);
         }
         const Operand place = own_place ? to_local[0] : temporary(sources);
-        combine(messages, locals, place, to_message);
+        if (messages_first_ && !messages.empty() && locals.size() + messages.size() > 2)
+            combine_after_messages(messages, locals, place);
+        else
+            combine(messages, locals, place, to_message);
         if (own_place) to_local.erase(to_local.begin());
         copy_out(place, to_local, to_message);
     }
@@ -319,6 +325,29 @@ private:
             }
             emit(part, from, to);
         }
+    }
+
+    /// The same for sources that may be read only when all messages are there.
+    void combine_after_messages(const std::vector<Operand>& messages, const std::vector<Operand>& locals,
+                                const Operand& place) {
+        if (messages.size() == 1) {
+            emit(part_of_receive(messages[0].target), {messages[0], locals[0]}, {place});
+        } else {
+            const Operand arrived = temporary(messages);
+            for (std::size_t m = 0; m < messages.size(); ++m) {
+                std::vector<Operand> from{messages[m]};
+                if (m > 0) from.push_back(arrived);
+                emit(part_of_receive(messages[m].target), from, {arrived});
+            }
+            if (!locals.empty() && same_memory(locals[0], place)) {
+                emit(home(), {place, arrived}, {place});
+            } else {
+                // The first source may share memory with the place in some calls.
+                if (!locals.empty()) emit(home(), {arrived, locals[0]}, {arrived});
+                emit(home(), {arrived}, {place});
+            }
+        }
+        for (std::size_t i = 1; i < locals.size(); ++i) emit(home(), {place, locals[i]}, {place});
     }
 
     void copy_out(const Operand& place, const std::vector<Operand>& to_local,
@@ -422,6 +451,7 @@ private:
 
     const ir::Program& in_;
     const ExecutorForm& form_;
+    bool messages_first_ = false;
     ir::Program out_;
     std::vector<int> component_;
     std::vector<std::vector<int>> members_;
@@ -483,15 +513,28 @@ bool has_form(const ir::Program& program, const ExecutorForm& form) {
 }  // namespace
 
 ir::Program executor_form(const ir::Program& program, const ExecutorForm& form) {
+    const auto right = [&](const ir::Program& formed) {
+        if (ir::verify(formed).assurance != ir::Assurance::not_proven) return;
+        throw input_error(
+            "the program is too large to be proven right for " + form.executor + ", and is not exported",
+            program.name);
+    };
     ir::Program formed = Former(program, form).run();
     try {
-        ir::verify(formed);
+        right(formed);
+        return formed;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::check_failed) throw;
+    }
+    formed = Former(program, form, true).run();
+    try {
+        right(formed);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::check_failed) throw;
         throw input_error(
             fmt::format("does not run on {}, which keeps {} messages under way on a connection: {}",
                         form.executor, form.slots, error.what()),
-            program.name);
+            program.name, fmt::format("lower the algorithm with --mode staged --slots {}", form.slots));
     }
     return formed;
 }

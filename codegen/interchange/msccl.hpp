@@ -29,6 +29,10 @@ struct MscclOptions {
     std::int64_t min_bytes = 0, max_bytes = 0;  ///< calls it is for; max 0: no end
 };
 
+/// Messages that the executor keeps under way on a connection of the protocol (automatic: Simple): programs
+/// that are lowered with so many slots run there.
+int msccl_slots(const MscclOptions& options);
+
 /// The program that `write_msccl_xml` writes: each threadblock with one peer a side, each reduction of two,
 /// in the executor's slots (see executor_form.hpp). Reading the text gives this program back. Throws an input
 /// error that names what the executor lacks.

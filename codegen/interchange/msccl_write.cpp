@@ -248,6 +248,11 @@ File from_program(const ir::Program& program) { return FileMaker(program).make()
 
 }  // namespace msccl
 
+int msccl_slots(const MscclOptions& options) {
+    const bool open = options.protocol == ir::Protocol::automatic;
+    return msccl::slots_of(msccl::protocol_name(open ? ir::Protocol::simple : options.protocol));
+}
+
 ir::Program msccl_form(const ir::Program& program, const MscclOptions& options) {
     ExecutorForm form;
     form.executor = msccl::limits(options.executor).name;

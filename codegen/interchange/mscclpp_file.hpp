@@ -120,8 +120,9 @@ bool is_attribute(const std::string& key);
 /// executor that stands in the way.
 File from_program(const ir::Program& program);
 
-/// Cuts threadblocks of a program in the executor's form that have too many operations: the rest becomes a
-/// threadblock of its own, which waits for the first part.
+/// Cuts threadblocks of a program in the executor's form that have too many operations, channels or remote
+/// buffers: the rest becomes a threadblock of its own, which waits for the first part. Instructions that meet
+/// too many threadblocks of other ranks do so through threadblocks that pass on signals.
 void cut_threadblocks(ir::Program& program);
 
 /// Drops needs that earlier needs of the threadblock imply, and instructions that move nothing and that

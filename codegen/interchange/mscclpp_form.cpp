@@ -331,6 +331,11 @@ bool tidy_once(ir::Program& program) {
             auto& numbers = now[r].emplace_back();
             std::vector<ir::Need> pending;
             std::map<std::pair<int, int>, std::int32_t> known;  // of threadblock: last instruction waited for
+            const auto sort_pending = [&] {
+                std::sort(pending.begin(), pending.end(), [](const ir::Need& x, const ir::Need& y) {
+                    return std::pair(x.rank, x.threadblock) < std::pair(y.rank, y.threadblock);
+                });
+            };
             for (const ir::Instruction& i : block.instructions) {
                 for (const ir::Need& need : block.needs_of(i)) {
                     if (at(need.rank) == r && at(need.threadblock) == b) continue;
@@ -345,14 +350,13 @@ bool tidy_once(ir::Program& program) {
                 }
                 const bool kept = i.sources > 0 || (i.post && (!pending.empty() || out.instructions.empty()));
                 if (kept) {
-                    std::sort(pending.begin(), pending.end(), [](const ir::Need& x, const ir::Need& y) {
-                        return std::pair(x.rank, x.threadblock) < std::pair(y.rank, y.threadblock);
-                    });
+                    sort_pending();
                     out.add(block.sources(i), block.destinations(i), pending);
                     pending.clear();
                 }
                 numbers.push_back(std::max(0, static_cast<std::int32_t>(out.instructions.size()) - 1));
             }
+            sort_pending();
             if (!pending.empty()) out.add({}, {}, pending);
             changed = changed || out.instructions.size() != block.instructions.size() ||
                       out.needs.size() != block.needs.size();
@@ -377,7 +381,8 @@ void tidy(ir::Program& program) {
 ir::Program mscclpp_form(const ir::Program& program) {
     ir::Program formed = mscclpp::PlanFormer(program).run();
     try {
-        ir::verify(formed);
+        if (ir::verify(formed).assurance == ir::Assurance::not_proven)
+            throw input_error("the plan is too large to be proven right, and is not exported", program.name);
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::check_failed) throw;
         throw input_error(fmt::format("does not run on MSCCL++'s executor: {}", error.what()), program.name);

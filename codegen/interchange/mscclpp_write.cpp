@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 namespace baton::codegen {
 namespace mscclpp {
@@ -23,6 +24,28 @@ constexpr std::size_t kMostOperations = 64, kMostChannels = 16, kMostBuffers = 1
                       kMostChannelsOfOperation = 8;
 
 using Site = std::pair<int, int>;  ///< rank, threadblock
+
+/// What operations of one threadblock use of what the executor has few of.
+struct Uses {
+    std::size_t operations = 0;
+    std::set<std::int64_t> channels, groups;
+    std::set<std::pair<std::int64_t, char>> buffers;
+
+    void add(const Op& op) {
+        ++operations;
+        channels.insert(op.channels.begin(), op.channels.end());
+        for (const auto* runs : {&op.src, &op.dst})
+            for (const Chunks& run : *runs) {
+                if (run.space == Space::remote) buffers.insert({run.target, run.buffer});
+                if (run.space == Space::switches) groups.insert(run.target);
+            }
+    }
+    /// `room`: operations that are still to come.
+    bool fit(std::size_t room) const {
+        return operations + room <= kMostOperations && channels.size() <= kMostChannels &&
+               groups.size() <= kMostChannels && buffers.size() <= kMostBuffers;
+    }
+};
 
 /// Writes operations of one threadblock, with the barriers that its threads need among themselves.
 class BlockWriter {
@@ -114,11 +137,18 @@ public:
         return file;
     }
 
-    /// Operations of a threadblock up to each of its instructions.
-    std::vector<std::size_t> operations(Site here) {
+    /// What a threadblock uses up to the end of each of its instructions.
+    std::vector<Uses> uses(Site here) {
         if (signals_.empty()) find_links();
         Gpu gpu;
-        return write(here, gpu);
+        std::vector<Uses> all;
+        Uses sum;
+        std::size_t done = 0;
+        for (const std::size_t count : write(here, gpu)) {
+            for (; done < count; ++done) sum.add(gpu.threadblocks.back().ops[done]);
+            all.push_back(sum);
+        }
+        return all;
     }
 
 private:
@@ -254,21 +284,12 @@ private:
         const Threadblock& block = gpu.threadblocks.back();
         refuse(block.ops.size(), kMostOperations, "operations",
                "use fewer chunks, or more channels and threadblocks");
-        std::set<std::int64_t> channels, groups;
-        std::set<std::pair<std::int64_t, char>> buffers;
-        for (const Op& op : block.ops) {
-            channels.insert(op.channels.begin(), op.channels.end());
-            for (const auto* runs : {&op.src, &op.dst})
-                for (const Chunks& run : *runs) {
-                    if (run.space == Space::remote) buffers.insert({run.target, run.buffer});
-                    if (run.space == Space::switches) groups.insert(run.target);
-                }
-        }
-        const char* const fewer =
-            "use a schedule in which a threadblock has fewer peers, or more threadblocks";
-        refuse(channels.size(), kMostChannels, "channels", fewer);
-        refuse(groups.size(), kMostChannels, "switch channels", fewer);
-        refuse(buffers.size(), kMostBuffers, "remote buffers", fewer);
+        Uses uses;
+        for (const Op& op : block.ops) uses.add(op);
+        const char* const fewer = "use a schedule in which an instruction has fewer peers";
+        refuse(uses.channels.size(), kMostChannels, "channels", fewer);
+        refuse(uses.groups.size(), kMostChannels, "switch channels", fewer);
+        refuse(uses.buffers.size(), kMostBuffers, "remote buffers", fewer);
     }
 
     const ir::Program& program_;
@@ -304,22 +325,102 @@ void cut(ir::Program& program, Site here, std::size_t first) {
                 }
 }
 
+/// An instruction and the threadblocks of other ranks that it waits for, or that wait for it.
+struct Meeting {
+    Site here;
+    std::int32_t instruction = 0;
+    std::set<Site> awaited, signaled;
+};
+
+std::vector<Meeting> crowded_meetings(const ir::Program& program) {
+    std::map<std::pair<Site, std::int32_t>, Meeting> all;
+    for (std::size_t r = 0; r < program.ranks.size(); ++r)
+        for (std::size_t b = 0; b < program.ranks[r].threadblocks.size(); ++b) {
+            const Site here{static_cast<int>(r), static_cast<int>(b)};
+            const ir::Threadblock& block = program.ranks[r].threadblocks[b];
+            for (std::size_t i = 0; i < block.instructions.size(); ++i)
+                for (const ir::Need& need : block.needs_of(block.instructions[i])) {
+                    if (at(need.rank) == r) continue;
+                    const Site other{need.rank, need.threadblock};
+                    all[{here, static_cast<std::int32_t>(i)}].awaited.insert(other);
+                    all[{other, need.instruction}].signaled.insert(here);
+                }
+        }
+    std::vector<Meeting> crowded;
+    for (auto& [place, meeting] : all) {
+        std::set<Site> peers = meeting.awaited;
+        peers.insert(meeting.signaled.begin(), meeting.signaled.end());
+        if (peers.size() <= kMostChannels) continue;
+        std::tie(meeting.here, meeting.instruction) = place;
+        crowded.push_back(std::move(meeting));
+    }
+    return crowded;
+}
+
+/// Adds a threadblock whose only instruction waits.
+std::int32_t add_relay(ir::Program& program, int rank, const std::vector<ir::Need>& needs) {
+    ir::Threadblock& relay = program.ranks[at(rank)].threadblocks.emplace_back();
+    relay.add({}, {}, needs);
+    return static_cast<std::int32_t>(program.ranks[at(rank)].threadblocks.size()) - 1;
+}
+
+/// Leaves an instruction half of its channels to wait on and half to signal on; what is above goes through
+/// threadblocks that only pass it on, each with as many channels as it can have.
+void thin_out(ir::Program& program, const Meeting& meeting) {
+    constexpr std::size_t kHalf = kMostChannels / 2;
+    const auto [rank, own] = meeting.here;
+    ir::Threadblock& before = program.ranks[at(rank)].threadblocks[at(own)];
+    std::vector<ir::Need> kept, moved;
+    std::set<Site> waited;
+    for (const ir::Need& need : before.needs_of(before.instructions[at(meeting.instruction)])) {
+        if (need.rank != rank) waited.insert({need.rank, need.threadblock});
+        (need.rank != rank && waited.size() > kHalf ? moved : kept).push_back(need);
+    }
+    for (std::size_t first = 0; first < moved.size(); first += kMostChannels) {
+        const auto begin = moved.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto count = std::min(kMostChannels, moved.size() - first);
+        const std::vector<ir::Need> some(begin, begin + static_cast<std::ptrdiff_t>(count));
+        kept.push_back({rank, add_relay(program, rank, some), 0, ir::Event::completed});
+    }
+    const ir::Threadblock whole = std::move(program.ranks[at(rank)].threadblocks[at(own)]);
+    ir::Threadblock rebuilt;
+    for (std::size_t i = 0; i < whole.instructions.size(); ++i) {
+        const ir::Instruction& each = whole.instructions[i];
+        const auto needs = whole.needs_of(each);
+        rebuilt.add(whole.sources(each), whole.destinations(each),
+                    i == at(meeting.instruction) ? kept : std::vector<ir::Need>(needs.begin(), needs.end()));
+    }
+    program.ranks[at(rank)].threadblocks[at(own)] = std::move(rebuilt);
+    std::size_t seen = 0;
+    std::int32_t relay = -1;
+    for (const auto& [other, block] : meeting.signaled) {
+        if (seen++ < kHalf) continue;
+        if ((seen - kHalf - 1) % kMostChannels == 0)
+            relay = add_relay(program, rank, {{rank, own, meeting.instruction, ir::Event::completed}});
+        for (ir::Need& need : program.ranks[at(other)].threadblocks[at(block)].needs)
+            if (need.rank == rank && need.threadblock == own && need.instruction == meeting.instruction)
+                need.threadblock = relay, need.instruction = 0;
+    }
+}
+
 }  // namespace
 
 void cut_threadblocks(ir::Program& program) {
     constexpr std::size_t kRoom = 2;  // to tell the second part: a barrier and a semaphore
     for (bool changed = true; changed;) {
-        changed = false;
+        const std::vector<Meeting> crowded = crowded_meetings(program);
+        for (const Meeting& meeting : crowded) thin_out(program, meeting);
+        if (!crowded.empty()) tidy(program);
         std::vector<std::pair<Site, std::size_t>> cuts;
         PlanMaker maker(program);
         for (std::size_t r = 0; r < program.ranks.size(); ++r)
             for (std::size_t b = 0; b < program.ranks[r].threadblocks.size(); ++b) {
                 const Site here{static_cast<int>(r), static_cast<int>(b)};
-                const auto counts = maker.operations(here);
-                if (counts.empty() || counts.back() <= kMostOperations) continue;
+                const std::vector<Uses> uses = maker.uses(here);
+                if (uses.empty() || uses.back().fit(0)) continue;
                 std::size_t first = 1;
-                while (first < counts.size() && counts[first] + kRoom <= kMostOperations) ++first;
-                if (first < counts.size()) cuts.emplace_back(here, first);
+                while (first < uses.size() && uses[first].fit(kRoom)) ++first;
+                if (first < uses.size()) cuts.emplace_back(here, first);
             }
         for (const auto& [here, first] : cuts) cut(program, here, first);
         changed = !cuts.empty();

@@ -3,6 +3,7 @@
 #include "support/example_programs.hpp"
 #include "support/field.hpp"
 #include "support/full.hpp"
+#include "support/programs.hpp"
 #include "support/round_trips.hpp"
 
 #include <baton/base/error.hpp>
@@ -91,6 +92,29 @@ TEST_CASE("what stands in the way of an export is named") {
     const ir::Program long_ring = lower(example_algorithm("ring_all_reduce.json", 64));
     CHECK(contains(refusal(long_ring, rccl), "steps; RCCL's MSCCL executor takes 63 at most"));
     CHECK(refusal(long_ring) == "");
+}
+
+TEST_CASE("what a message orders stays behind it when a reduction is taken apart") {
+    // That scratch[0] is written before rank 0 reads it follows from messages only: rank 0 sends when it is,
+    // rank 1 answers.
+    ir::Program program = test::blank(ir::CollectiveKind::reduce, 3, 1, 4);
+    program.ranks[0].scratch_classes = {0, 0};
+    program.ranks[1].scratch_classes = {0};
+    const int told = test::connect(program, 0, 1, ir::Mode::staged, 2, 1, 0);
+    const int answer = test::connect(program, 1, 0, ir::Mode::staged, 2, 0, 2);
+    const int third = test::connect(program, 2, 0, ir::Mode::staged, 2, 0, 3);
+    auto& root = program.ranks[0].threadblocks;
+    test::add(root[0], {test::input(0)}, {test::scratch(0)});
+    test::add(root[1], {test::input(0)}, {test::message(told)}, {{0, 0, 0, ir::Event::completed}});
+    test::add(root[3], {test::message(third)}, {test::scratch(1)});
+    test::add(root[2], {test::scratch(1), test::message(answer), test::scratch(0)}, {test::output(0)},
+              {{0, 3, 0, ir::Event::completed}}, true);
+    test::add(program.ranks[1].threadblocks[0], {test::message(told)}, {test::scratch(0)});
+    test::add(program.ranks[1].threadblocks[0], {test::input(0)}, {test::message(answer)});
+    test::add(program.ranks[2].threadblocks[0], {test::input(0)}, {test::message(third)});
+    ir::mark_posts(program);
+    REQUIRE(ir::verify(program).assurance == ir::Assurance::proved);
+    check_round_trip(program);
 }
 
 TEST_CASE("algorithms of the field are written again as they were") {
