@@ -28,6 +28,63 @@ std::vector<std::size_t> single_edges(const RankGraph& graph, const topologies::
     return list;
 }
 
+// Whether rank 0 reaches all ranks over these edges, and all reach it.
+bool reach_each_other(const RankGraph& graph, const std::vector<std::size_t>& list) {
+    for (const bool turned : {false, true}) {
+        std::vector<std::vector<int>> next(at(graph.ranks()));
+        for (const std::size_t e : list) {
+            const RankEdge& edge = graph.edges()[e];
+            next[at(turned ? edge.to : edge.from)].push_back(turned ? edge.from : edge.to);
+        }
+        std::vector<char> reached(at(graph.ranks()), 0);
+        std::vector<int> queue = {0};
+        reached[0] = 1;
+        for (std::size_t i = 0; i < queue.size(); ++i) {
+            for (const int v : next[at(queue[i])]) {
+                if (reached[at(v)]) continue;
+                reached[at(v)] = 1;
+                queue.push_back(v);
+            }
+        }
+        if (std::ssize(queue) < graph.ranks()) return false;
+    }
+    return true;
+}
+
+// Of very many pairs those that keep to what is inside of a host, and one to every other host and back, of
+// equal place there: what is spread over all pairs of ranks behind one fabric gives no pair enough. All where
+// these do not join the ranks, or are not alike under the symmetries.
+std::vector<std::size_t> thinned(const RankGraph& graph, const topologies::Topology& topology,
+                                 const std::vector<std::size_t>& all,
+                                 const std::vector<std::vector<int>>& turned) {
+    const std::vector<int> hosts = topology.rank_hosts();
+    std::map<int, int> members;
+    std::vector<int> place;
+    for (int rank = 0; rank < graph.ranks(); ++rank) place.push_back(members[hosts[at(rank)]]++);
+    std::vector<char> kept(graph.edges().size(), 0);
+    std::vector<std::size_t> list;
+    for (const std::size_t e : all) {
+        const RankEdge& edge = graph.edges()[e];
+        const std::string& host = topology.nodes[at(topology.rank_nodes[at(edge.from)])].host;
+        const auto outside = [&](const topologies::LinkShare& use) {
+            if (at(use.link) >= topology.links.size()) return false;
+            return topology.nodes[at(topology.links[at(use.link)].to)].host != host;
+        };
+        const auto& uses = graph.uses()[e];
+        if (hosts[at(edge.from)] == hosts[at(edge.to)] ? std::any_of(uses.begin(), uses.end(), outside)
+                                                       : place[at(edge.from)] != place[at(edge.to)])
+            continue;
+        kept[e] = 1;
+        list.push_back(e);
+    }
+    for (const std::vector<int>& image : turned) {
+        for (const std::size_t e : list) {
+            if (!kept[at(image[e])]) return all;
+        }
+    }
+    return reach_each_other(graph, list) ? list : all;
+}
+
 // Ports that several pairs share idle a little at run time, when no message happens to be ready. Where they
 // are but a small part of what the machine can carry, they are planned for less. Returns what that costs of
 // the rate.
@@ -58,9 +115,12 @@ struct SearchInput {
 // What several pairs draw on is divided evenly, by weights, as far as the target allows: resources from
 // `first_share` on.
 SearchInput whole_machine(const RankGraph& graph, const topologies::Topology& topology,
-                          const std::optional<JointOptimum>& optimum) {
+                          const std::optional<JointOptimum>& optimum,
+                          const std::vector<std::vector<int>>& turned) {
+    constexpr std::size_t kManyPairs = 6000;
     SearchInput input;
     input.numbers = single_edges(graph, topology);
+    if (input.numbers.size() > kManyPairs) input.numbers = thinned(graph, topology, input.numbers, turned);
     input.capacities = graph.capacities();
     std::vector<int> users(input.capacities.size(), 0);
     for (const std::size_t e : input.numbers) {
@@ -162,7 +222,6 @@ private:
 SearchedPlan search_joint_plan(const RankGraph& graph, const topologies::Topology& topology,
                                const std::optional<JointOptimum>& optimum, const RankGroup& group,
                                double most_loss) {
-    SearchInput input = whole_machine(graph, topology, optimum);
     SearchedPlan found;
     found.group = group;
     found.turned = turned_edges(graph, group);
@@ -170,6 +229,7 @@ SearchedPlan search_joint_plan(const RankGraph& graph, const topologies::Topolog
         found.group.resize(1);
         found.turned = turned_edges(graph, found.group);
     }
+    SearchInput input = whole_machine(graph, topology, optimum, found.turned);
     if (found.group.size() > 1) {
         const SearchInput whole = std::move(input);
         input = Folding(whole, found.turned).folded(static_cast<int>(found.group.size()));
