@@ -322,8 +322,10 @@ SearchedPlan plan_of(Machine& machine, const topologies::Topology& topology, con
         }
     }
     if (ways == JointWays::detours) {
-        machine.graph.add_detours(topology, policy, seed, kMostJointPairs);
+        machine.graph.add_detours(topology, policy, seed, kMostJointPairs * machine.group.size());
         machine.graph.share(std::vector<double>(machine.graph.edges().size(), 1));
+        if (policy == topologies::RoutePolicy::spread)
+            machine.group = symmetric_shifts(machine.graph, topology.rank_hosts());
     }
     SearchedPlan found = search_joint_plan(machine.graph, topology, optimum, machine.group, kLoss);
     if (found.plan.out.empty()) throw input_error("no trees were found within the work limit");

@@ -72,10 +72,11 @@ public:
 private:
     static std::uint64_t rounded(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
 
-    // What each resource is and who uses it how much, edges renamed; sorted.
+    // What each resource is and who uses it how much by default routes, edges renamed; sorted.
     std::vector<std::uint64_t> resources(const std::vector<int>& names) const {
         std::vector<std::uint64_t> sum(graph_.capacities().size(), 0);
         for (std::size_t e = 0; e < names.size(); ++e) {
+            if (graph_.edges()[e].way >= 0) continue;
             for (const topologies::LinkShare& use : graph_.uses()[e])
                 sum[at(use.link)] +=
                     mixed(static_cast<std::uint64_t>(names[e]) * 0x100000001b3ULL + rounded(use.share * 1e6));

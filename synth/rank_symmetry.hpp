@@ -11,9 +11,9 @@ namespace baton::synth {
 /// [permutation][rank].
 using RankGroup = std::vector<std::vector<int>>;
 
-/// The largest group of shifts in one reading under which pairs of ranks and what they take of the resources
-/// look the same (compared by hash: whoever uses the group counts loads again). The identity alone where
-/// nothing is alike. REQUIRES: no edge is a detour.
+/// The largest group of shifts in one reading under which pairs of ranks, what default routes take of the
+/// resources and the kinds of detours look the same (compared by hash, and detours only by their rates:
+/// whoever uses the group counts loads again). The identity alone where nothing is alike.
 RankGroup symmetric_shifts(const RankGraph& graph, const std::vector<int>& hosts);
 
 /// The edge that each permutation of the group takes each edge to: [permutation][edge]. Detours of a pair go
