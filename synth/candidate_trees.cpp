@@ -26,16 +26,48 @@ using topologies::Topology;
 namespace {
 
 constexpr std::int64_t kMostTrees = 256;
-constexpr int kFewRanks = 32;            // forest: up to so many it is packed in more than one way
-constexpr int kFewRoots = 8;             // joint: so many are searched whatever there is to gain
-constexpr double kNoGain = 1.001;        // of the bound: nothing is left for joint to gain
-constexpr double kWorthDetours = 0.004;  // loss of joint for which it looks for other routes
+constexpr int kFewRanks = 32;             // forest: up to so many it is packed in more than one way
+constexpr int kFewRoots = 8;              // joint: so many are searched whatever there is to gain
+constexpr double kNoGain = 1.001;         // of the bound: nothing is left for joint to gain
+constexpr double kWorthDetours = 0.004;   // loss of joint for which it looks for other routes
+constexpr int kDeepTrees = 8;             // hops of one root's trees from which shallow ones are tried too
+constexpr double kWorthSymmetry = 0.004;  // loss of trees for which few symmetric ones are tried too
+
+// What the packed trees came to.
+struct PackedResult {
+    std::int64_t trees = 0;
+    int depth = 0;
+    double loss = 0;
+    bool pinned = false;
+};
+
+// Other ways to pack than the usual one. Trees with pinned routes are at times slower than their load on
+// links says, by sharing: then trees with fewer ways are tried too. Deep trees of one root take long to fill.
+std::vector<TreeLimits> other_packings(const TreeLimits& usual, const ir::Collective& collective,
+                                       const PackedResult& made) {
+    std::vector<TreeLimits> list;
+    const bool few = collective.ranks <= kFewRanks, rooted = ir::has_root(collective.kind);
+    const bool free = !usual.exactly && usual.most_depth == 0 && collective.groups.empty();
+    if (free && rooted && made.depth >= kDeepTrees) {
+        list.push_back(usual);
+        list.back().most_depth = made.depth / 2;
+    }
+    const bool many_ways = made.pinned && !few && collective.kind == ir::CollectiveKind::all_gather;
+    if (free && !rooted && (many_ways || made.loss > kWorthSymmetry)) {
+        list.push_back(usual);
+        list.back().ways = TreeWays::symmetric;
+    }
+    for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
+        if (!made.pinned || !few) break;
+        list.push_back(usual);
+        list.back().ways = ways;
+    }
+    return list;
+}
 
 }  // namespace
 
-// One tree per root (few steps, shallow) and as many as it takes (full rate). Trees with pinned routes
-// are at times slower than their load on links says, by sharing: then trees with fewer ways are tried
-// too.
+// One tree per root (few steps, shallow), as many as it takes (full rate), and what else may be faster.
 void CandidateMaker::packed_trees() {
     require_few_steps(collective_, options_.step_limit);
     std::vector<TreeLimits> attempts;
@@ -45,31 +77,31 @@ void CandidateMaker::packed_trees() {
         attempts = {TreeLimits(1, false, options_.most_depth),
                     TreeLimits(kMostTrees, false, options_.most_depth)};
     std::set<std::string> labels;
-    bool pinned = false;
     const auto attempt = [&](TreeLimits limits) {
         limits.most_steps = options_.step_limit;
         // Routes over relays of a group are none of the machine's.
         if (!collective_.groups.empty()) limits.ways = TreeWays::default_routes;
-        std::int64_t trees = 0;
-        int depth = 0;
-        double loss = 0;
+        PackedResult result;
         ir::Algorithm all = in_groups([&](const Topology& machine, const ir::Collective& collective) {
             ForestAlgorithm made = forest(machine, collective, limits, options_.policy, options_.seed);
-            trees = std::max(trees, made.trees_per_root);
-            depth = std::max(depth, made.depth);
-            loss = std::max(loss, made.loss);
+            result.trees = std::max(result.trees, made.trees_per_root);
+            result.depth = std::max(result.depth, made.depth);
+            result.loss = std::max(result.loss, made.loss);
             return std::move(made.algorithm);
         });
-        pinned = !all.vias.empty();
-        const std::string variant = trees_in_words(trees, depth, loss);
-        if (labels.insert(variant).second) add("forest", variant, std::move(all), depth);
+        result.pinned = !all.vias.empty();
+        const std::string variant = trees_in_words(result.trees, result.depth, result.loss);
+        if (labels.insert(variant).second) add("forest", variant, std::move(all), result.depth);
+        return result;
     };
-    for (const TreeLimits& limits : attempts) attempt(limits);
-    for (const TreeWays ways : {TreeWays::detours, TreeWays::default_routes}) {
-        if (!pinned || collective_.ranks > kFewRanks) break;
-        TreeLimits limits = attempts.back();
-        limits.ways = ways;
-        attempt(limits);
+    PackedResult last;
+    for (const TreeLimits& limits : attempts) last = attempt(limits);
+    for (const TreeLimits& limits : other_packings(attempts.back(), collective_, last)) {
+        try {
+            attempt(limits);
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::input) throw;  // what there is stands without it
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 #include <baton/synth/tree_lanes.hpp>
 #include <baton/synth/tree_optimum.hpp>
 #include <baton/synth/tree_schedules.hpp>
+#include <baton/synth/tree_shares.hpp>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,17 @@ double pipelined(const Forest& forest) {
     return forest.seconds_per_byte * (1 + depth_of(forest) * std::max(1 / kMostTiles, steps / kMostMessages));
 }
 
+// Whole trees, or as many as differ where shares are finer than that.
+std::int64_t trees_per_root(const Forest& forest) {
+    constexpr std::int64_t kFineShares = 1024;
+    if (forest.per_root <= kFineShares) return forest.per_root;
+    std::map<int, std::int64_t> different;
+    for (const PackedTree& tree : forest.trees) ++different[tree.root];
+    std::int64_t most = 0;
+    for (const auto& [root, count] : different) most = std::max(most, count);
+    return most;
+}
+
 // The trees of one phase, the best way that serves it.
 class Phases {
 public:
@@ -64,6 +76,10 @@ public:
     const std::map<std::tuple<int, int, int>, std::string>& ways() const { return numbers_.all(); }
     Forest make(bool turned) {
         std::optional<double> known;  // the optimum is found once: it takes many maximum flows
+        if (tree_ways_ == TreeWays::symmetric) {
+            if (auto forest = by_symmetry(turned, known, true)) return *std::move(forest);
+            throw input_error("the machine does not look the same from every rank");
+        }
         if (auto symmetric = by_symmetry(turned, known, false)) return *std::move(symmetric);
         const double least = known ? *known : phase_optimum(topology_, collective_, turned);
         if (options_.most_depth == 0 || options_.exact_count) return searched(turned, least);
@@ -110,6 +126,9 @@ private:
         forest.seconds_per_byte =
             std::min(forest.seconds_per_byte, forest_time(topology_, routes_, forest, turned, numbers_));
         forest.optimum = least;
+        if (!options_.exact_count && options_.most_per_root > 1 &&
+            forest.seconds_per_byte > least * (1 + options_.tolerance))
+            return reshared(topology_, routes_, std::move(forest), turned, numbers_);
         return forest;
     }
     // On the links themselves, switches removed.
@@ -287,7 +306,7 @@ ForestAlgorithm forest(const topologies::Topology& topology, const ir::Collectiv
     if (runs.out) used.push_back(&(out_forest = phases.make(false)));
     ForestAlgorithm made;
     for (const Forest* forest : used) {
-        made.trees_per_root = std::max(made.trees_per_root, forest->per_root);
+        made.trees_per_root = std::max(made.trees_per_root, trees_per_root(*forest));
         made.depth = std::max(made.depth, depth_of(*forest));
         if (forest->optimum > 0)
             made.loss = std::max(made.loss, forest->seconds_per_byte / forest->optimum - 1);

@@ -13,8 +13,9 @@
 namespace baton::synth {
 
 /// Where trees are packed: on the links themselves with switches removed, or on pairs of ranks alone, with
-/// other ways than the default routes where these fall short, or without.
-enum class TreeWays : std::uint8_t { links, detours, default_routes };
+/// other ways than the default routes where these fall short, or without; or by symmetry whatever the number
+/// of trees loses.
+enum class TreeWays : std::uint8_t { links, detours, default_routes, symmetric };
 
 /// What the trees may look like.
 struct TreeLimits {

@@ -489,6 +489,7 @@ std::optional<Forest> least_time(SymmetricPacking& packing, double optimum, cons
 }
 
 constexpr double kAlike = 1.001;
+constexpr double kWorthTrees = 1.002;  // more trees are more messages
 
 std::optional<Forest> best_of_some(SymmetricPacking& packing, double optimum, SymmetryOptions options) {
     std::optional<Forest> best;
@@ -498,7 +499,7 @@ std::optional<Forest> best_of_some(SymmetricPacking& packing, double optimum, Sy
         if (k > most) break;
         options.most_per_root = k;
         std::optional<Forest> forest = least_time(packing, optimum, options);
-        if (forest && (!best || forest->seconds_per_byte * kAlike < best->seconds_per_byte))
+        if (forest && (!best || forest->seconds_per_byte * kWorthTrees < best->seconds_per_byte))
             best = std::move(forest);
     }
     return best;
