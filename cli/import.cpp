@@ -2,8 +2,10 @@
 #include <baton/base/error.hpp>
 #include <baton/base/files.hpp>
 #include <baton/cli/command.hpp>
+#include <baton/cli/import_log.hpp>
 #include <baton/cli/import_schedule.hpp>
 #include <baton/cli/options.hpp>
+#include <baton/sim/measurements.hpp>
 #include <baton/topologies/import/assemble.hpp>
 #include <baton/topologies/import/importer.hpp>
 #include <baton/topologies/inspect.hpp>
@@ -60,6 +62,9 @@ public:
         lines += "Formats of schedules, which become programs for verify, sim, codegen and run:\n";
         for (const codegen::ScheduleFormat& format : codegen::schedule_formats())
             lines += fmt::format("  {:<14} {}\n", format.name, format.summary);
+        lines += "Format of measurements, which are compared with the model by sim --measured:\n";
+        lines +=
+            fmt::format("  {:<14} {}\n", kLogFormat, "logs of nccl-tests and rccl-tests (-o writes CSV)");
         return lines + "\n";
     }
 
@@ -68,7 +73,7 @@ public:
                        "a format and files of it, one a host; without a format it is recognized from the "
                        "content; - reads standard input")
             ->required();
-        app.add_option("-o,--output", output_, "topology or program file to write");
+        app.add_option("-o,--output", output_, "topology, program or table to write");
         app.add_option("--algorithm", algorithm_,
                        "schedules: file for the algorithm that the program is lifted to");
         app.add_option("--hosts", hosts_, "the hosts of the files, so many times over")
@@ -83,6 +88,7 @@ public:
 
     int run() override {
         if (const auto schedule = find_schedule()) return import_schedule(*schedule);
+        if (const auto log = find_log()) return import_log(*log);
         if (!algorithm_.empty())
             throw input_error("--algorithm is for schedules, and this is a machine", words_.back());
         const std::vector<ReadFile> files = read_files();
@@ -131,6 +137,20 @@ private:
         schedule.algorithm = algorithm_;
         schedule.json = json;
         return schedule;
+    }
+
+    /// The file as a log of measurements, when it is one file and such a log, or named so.
+    std::optional<LogImport> find_log() {
+        const bool named = words_.size() == 2 && words_.front() == kLogFormat;
+        if (words_.size() != 1 && !named) return std::nullopt;
+        LogImport log{words_.back(), {}, !named, output_, json};
+        if (named) {
+            log.text = read_file(log.path);
+            return log;
+        }
+        if (!first_text_ || !sim::recognizes_measurements(*first_text_)) return std::nullopt;
+        log.text = *first_text_;
+        return log;
     }
 
     std::vector<ReadFile> read_files() const {

@@ -11,6 +11,7 @@
 #include <baton/ir/verify.hpp>
 #include <baton/sim/execute_algorithm.hpp>
 #include <baton/sim/link_report.hpp>
+#include <baton/sim/measurements.hpp>
 #include <baton/sim/trace.hpp>
 #include <baton/synth/bound.hpp>
 
@@ -18,6 +19,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -34,6 +36,7 @@ struct Row {
     std::shared_ptr<const ir::Algorithm> algorithm;
     sim::SimulationResult result;
     std::optional<Time> bound;
+    std::optional<double> measured;  ///< seconds, of a log
 
     bool finished() const { return result.outcome == sim::Outcome::finished; }
     double over_bound() const { return result.time.seconds() / bound->seconds(); }
@@ -74,6 +77,8 @@ public:
         app.add_option("--policy", policy_, "routing: spread, static or ecmp:SEED")->capture_default_str();
         app.add_option("--trace", trace_, "write a trace of the largest size, for ui.perfetto.dev");
         app.add_option("--csv", csv_, "write bytes, busy time and utilization of every link, for every size");
+        app.add_option("--measured", measured_,
+                       "log of nccl-tests for the same collective: its sizes, and how the model compares");
         app.add_flag("--rebind", rebind_, "accept a schedule that was made for another topology");
         app_ = &app;
     }
@@ -82,13 +87,15 @@ public:
 private:
     std::shared_ptr<const ir::Algorithm> load() const;
     void simulate();
+    void read_log();
+    void add_measured(Row& row) const;
     void trace(const Row& row);
     void print() const;
     void print_json() const;
     std::string next() const;
 
     MachineOptions machine_;
-    std::string schedule_, algorithm_ = "auto", model_ = "flow", policy_ = "spread", trace_, csv_;
+    std::string schedule_, algorithm_ = "auto", model_ = "flow", policy_ = "spread", trace_, csv_, measured_;
     CollectiveOptions collective_;
     std::optional<int> ranks_;
     std::vector<std::string> params_;
@@ -98,6 +105,7 @@ private:
 
     topologies::Topology topology_;
     sim::SimulationOptions options_;
+    sim::Measurements log_;
     std::vector<Row> rows_;
     std::vector<std::string> warnings_;
 };
@@ -172,9 +180,40 @@ void SimCommand::simulate() {
         }
         options_.size = sizes[s];
         options_.tiles = chosen.tiles;
-        Row row{chosen.name, chosen.algorithm, place->second.run(options_), {}};
+        Row row{chosen.name, chosen.algorithm, place->second.run(options_), {}, {}};
         if (bound) row.bound = bound->at(sizes[s]);
+        add_measured(row);
         rows_.push_back(std::move(row));
+    }
+}
+
+/// The log that --measured names gives the sizes where --sizes does not.
+void SimCommand::read_log() {
+    log_ = sim::read_measurements(read_file(measured_), measured_);
+    const ir::Collective asked = collective_.collective(topology_.rank_count());
+    if (log_.kind && *log_.kind != asked.kind)
+        throw input_error(fmt::format("measured {} ({}), and this is {}", to_string(*log_.kind),
+                                      log_.why_kind, to_string(asked.kind)),
+                          measured_, fmt::format("give --collective {}", to_string(*log_.kind)));
+    if (log_.ranks > 0 && log_.ranks != topology_.rank_count())
+        throw input_error(
+            fmt::format("measured {} ranks, and the topology has {}", log_.ranks, topology_.rank_count()),
+            measured_);
+    if (app_->count("--sizes") > 0) return;
+    collective_.sizes.clear();
+    for (const sim::MeasuredRow& row : log_.rows)
+        if (row.size > 0)
+            collective_.sizes += fmt::format("{}{}", collective_.sizes.empty() ? "" : ",", row.size);
+    if (collective_.sizes.empty()) throw input_error("no row has a size above 0", measured_);
+}
+
+/// The faster of the placements that were measured for the size.
+void SimCommand::add_measured(Row& row) const {
+    for (const sim::MeasuredRow& measured : log_.rows) {
+        if (measured.size != row.result.size.count) continue;
+        for (const auto* call : {&measured.out_of_place, &measured.in_place})
+            if (*call && (*call)->microseconds > 0)
+                row.measured = std::min(row.measured.value_or(1e300), (*call)->microseconds * 1e-6);
     }
 }
 
@@ -196,6 +235,7 @@ int SimCommand::run() {
     options_.tiles = tiles_;
     options_.policy = policy.policy;
     options_.seed = policy.seed;
+    if (!measured_.empty()) read_log();
     simulate();
     if (!trace_.empty())
         trace(*std::max_element(rows_.begin(), rows_.end(),
@@ -213,8 +253,10 @@ void SimCommand::print() const {
     const ir::Collective& collective = rows_.front().algorithm->collective;
     std::string text = fmt::format("{} of {} ranks on {}\n\n", ir::to_string(collective.kind),
                                    collective.ranks, topology_.name.empty() ? machine_.spec : topology_.name);
-    Table table({"size", "time", "bound", "x bound", "algbw GB/s", "busbw GB/s", "schedule", "tiles",
-                 "busiest link", "used"});
+    std::vector<std::string> heads{"size",       "time",     "bound", "x bound",      "algbw GB/s",
+                                   "busbw GB/s", "schedule", "tiles", "busiest link", "used"};
+    if (!measured_.empty()) heads.insert(heads.end(), {"measured", "x time"});
+    Table table(heads);
     for (const Row& row : rows_) {
         const std::string bound = row.bound ? to_string(*row.bound) : "";
         if (!row.finished()) {
@@ -223,11 +265,22 @@ void SimCommand::print() const {
             continue;
         }
         const auto busiest = sim::busiest_links(topology_, row.result, 1);
-        table.row({to_string(row.result.size), to_string(row.result.time), bound,
-                   row.compares() ? fmt::format("{:.2f}", row.over_bound()) : "", gigabytes(row.result.algbw),
-                   gigabytes(row.result.busbw), row.schedule, std::to_string(row.result.tiles),
-                   busiest.empty() ? "" : busiest[0].id,
-                   busiest.empty() ? "" : fmt::format("{:.0f}%", 100 * busiest[0].utilization)});
+        std::vector<std::string> cells{
+            to_string(row.result.size),
+            to_string(row.result.time),
+            bound,
+            row.compares() ? fmt::format("{:.2f}", row.over_bound()) : "",
+            gigabytes(row.result.algbw),
+            gigabytes(row.result.busbw),
+            row.schedule,
+            std::to_string(row.result.tiles),
+            busiest.empty() ? "" : busiest[0].id,
+            busiest.empty() ? "" : fmt::format("{:.0f}%", 100 * busiest[0].utilization)};
+        if (row.measured) {
+            cells.push_back(to_string(Time{std::llround(*row.measured * 1e12)}));
+            cells.push_back(fmt::format("{:.2f}", *row.measured / row.result.time.seconds()));
+        }
+        table.row(std::move(cells));
     }
     text += table.text() + "\n";
     for (const Row& row : rows_) {
@@ -236,6 +289,9 @@ void SimCommand::print() const {
         break;
     }
     text += paragraph("model: ", rows_.front().result.model_in_words);
+    if (!measured_.empty())
+        text += paragraph("measured: ",
+                          measured_ + ": the faster of the placements; x time is measured over simulated");
     for (const std::string& warning : warnings_) text += "warning: " + warning + "\n";
     if (!trace_.empty()) text += fmt::format("trace: {} (open it in ui.perfetto.dev)\n", trace_);
     if (!csv_.empty()) text += fmt::format("links: {}\n", csv_);
@@ -256,6 +312,7 @@ void SimCommand::print_json() const {
             continue;
         }
         out["picoseconds"] = result.time.picoseconds;
+        if (row.measured) out["measured_picoseconds"] = std::llround(*row.measured * 1e12);
         if (row.compares()) out["over_bound"] = row.over_bound();
         out["algbw"] = result.algbw.bytes_per_second;
         out["busbw"] = result.busbw.bytes_per_second;

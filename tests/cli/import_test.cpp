@@ -101,3 +101,31 @@ TEST_CASE("machines of the field go through synth, sim and run") {
         through_all(folder.path(), std::filesystem::absolute(test::field_folder()).string() + "/" + file,
                     "all_reduce");
 }
+
+TEST_CASE("a log of nccl-tests is read, and its times stand beside the model's") {
+    const test::WorkFolder folder;
+    std::ofstream(folder.path() + "/log.txt")
+        << "#  Rank  0 Pid 7 on node0 device  0 [0x1b] Some GPU\n#  Rank  1 Pid 7 on node0 device  1 [0x3d] "
+           "Some GPU\n"
+           "#       size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+           "1048576 262144 float sum -1 100.0 10.49 10.49 0 50.0 20.97 20.97 0\n"
+           "2097152 524288 float sum -1node0:7:8 [0] NCCL INFO a line\n";
+    const test::ShellResult got = test::shell("baton import log.txt -o log.csv", folder.path());
+    INFO(got.output);
+    CHECK(got.code == 0);
+    CHECK(got.output.find("all_reduce of 2 ranks on 1 host (Some GPU)") != std::string::npos);
+    CHECK(got.output.find("1 row that other output broke: left out (first: line 5)") != std::string::npos);
+    CHECK(read_file(folder.path() + "/log.csv").find("1048576,262144,float,sum,-1,100,") !=
+          std::string::npos);
+    const test::ShellResult model = test::shell("baton sim ring:2 --measured log.txt --json", folder.path());
+    INFO(model.output);
+    REQUIRE(model.code == 0);
+    const nlohmann::json sizes = nlohmann::json::parse(model.output).at("sizes");
+    REQUIRE(sizes.size() == 1);
+    CHECK(sizes[0].at("size") == 1048576);
+    CHECK(sizes[0].at("measured_picoseconds") == 50'000'000);
+    CHECK(test::shell("baton sim ring:3 --measured log.txt", folder.path()).code == 2);
+    CHECK(test::shell("baton sim ring:2 --collective broadcast --measured log.txt", folder.path()).code == 2);
+    CHECK(test::shell("baton import nvidia-smi log.txt", folder.path())
+              .output.find("baton import nccl-tests FILE") != std::string::npos);
+}

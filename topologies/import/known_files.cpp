@@ -54,7 +54,10 @@ std::string known_other_file(std::string_view text) {
     if (has("-Epoch_Duration\"") && has("-Epochs_Required\""))
         return "this is a schedule that TE-CCL wrote; the machine is in its input (TopologyParams)";
     if (has("\"baton\"") && has("topology/")) return "this is a topology of Baton already; nothing to import";
-    if (has("out-of-place") && has("busbw")) return "this is a log of nccl-tests, which describes no machine";
+    if (text.substr(0, 65536).find(" algbw ") != std::string_view::npos &&
+        text.find("busbw") != std::string_view::npos)
+        return "this is a log of nccl-tests, which describes no machine; baton import nccl-tests FILE reads "
+               "it";
     if (has("==(") && has(")==>") && has("Gbps"))
         return "this is the output of iblinkinfo; the fabric that is read is the output of ibnetdiscover";
     if (is_port_list(start))
