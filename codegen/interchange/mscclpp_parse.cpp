@@ -96,11 +96,11 @@ public:
 
     File parse() {
         file_.name = root_.at("name").string();
-        file_.collective = root_.at("collective").string();
         if (const auto gpus = root_.find("gpus"); gpus && gpus->size() > 0 && gpus->at(0).find("inputChunks"))
             throw gpus->at(0).error(
                 "a plan of an early version of MSCCL++ (inputChunks, i_buff): these are not read",
                 "generate it again with MSCCL++ 0.7 or later");
+        file_.collective = root_.at("collective").string();
         const JsonReader protocol = root_.at("protocol");
         file_.protocol = protocol.string();
         if (file_.protocol != "Simple" && file_.protocol != "LL")

@@ -345,9 +345,10 @@ std::vector<std::string> found(const File& file, const ir::Program& program) {
 
 bool recognizes_mscclpp_json(std::string_view text) {
     const std::string_view head = text.substr(0, 1 << 16);
-    return head.find("\"gpus\"") != std::string_view::npos &&
-           head.find("\"inplace\"") != std::string_view::npos &&
-           head.find("\"collective\"") != std::string_view::npos;
+    const auto has = [&](std::string_view mark) { return head.find(mark) != std::string_view::npos; };
+    // Plans of early versions are recognized too, to be refused for what they are.
+    if (has("\"inputChunks\"") && has("\"threadblocks\"")) return true;
+    return has("\"gpus\"") && has("\"inplace\"") && has("\"collective\"");
 }
 
 ImportedProgram read_mscclpp_json(std::string_view text, const std::string& name) {

@@ -132,6 +132,8 @@ TEST_CASE("an operation that has no counterpart is named with its place") {
     CHECK(has(plan_fault(R"({"name": "x", "collective": "allreduce", "protocol": "Simple", "inplace": true,
                             "gpus": [{"id": 0, "inputChunks": 1}]})"),
               "early version of MSCCL++"));
+    CHECK(recognizes_mscclpp_json(
+        "{\"colletive\": \"allreduce\", \"gpus\": [{\"inputChunks\": 1, \"threadblocks\": []}]}"));
     CHECK(has(plan_fault(exchanged(gather_plan(), R"("buffer_id": 1)", R"("buffer_id": 3)")),
               "ops/2/dst_buff/0/buffer_id: the threadblock has 3 remote buffers on memory channels"));
     CHECK(has(plan_fault(exchanged(gather_plan(), R"("input_chunks": 1)", R"("input_chunks": 7)")),

@@ -152,6 +152,8 @@ TEST_CASE("files that stand beside the topologies of synthesizers are named") {
               .find("sketch of TACCL") != std::string::npos);
     CHECK(refused("{\"1-Epoch_Duration\": 1e-9, \"3-Epochs_Required\": 4}")
               .find("schedule that TE-CCL wrote") != std::string::npos);
+    CHECK(refused("{\"baton\": \"program/1\", \"name\": \"x\"}").find("schedule of Baton already") !=
+          std::string::npos);
     CHECK(refused("# edges\n0 1 {'bandwidth': 100}\n").find("of NetworkX") != std::string::npos);
     CHECK(refused("0 1 {}\n").find("of NetworkX") != std::string::npos);
     CHECK(refused("graph g {\n a -- b;\n}\n").find("Graphviz") != std::string::npos);

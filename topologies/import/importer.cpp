@@ -44,8 +44,10 @@ const Importer& recognize(const ImportSource& source) {
     for (const Importer& known : kImporters) {
         if (known.recognizes(source.text)) return known;
     }
-    throw input_error("the file is of no format that is known" + near_names("", format_names()), source.name,
-                      "name the format: baton import FORMAT FILE");
+    throw input_error(
+        "the file is of no format that is known" + near_names("", format_names()), source.name,
+        "name the format: baton import FORMAT FILE; baton import --help lists those of schedules and "
+        "measurements too");
 }
 
 Imported read_named(const Importer& format, const ImportSource& source, const ImportOptions& options) {

@@ -54,6 +54,9 @@ std::string known_other_file(std::string_view text) {
     if (has("-Epoch_Duration\"") && has("-Epochs_Required\""))
         return "this is a schedule that TE-CCL wrote; the machine is in its input (TopologyParams)";
     if (has("\"baton\"") && has("topology/")) return "this is a topology of Baton already; nothing to import";
+    for (const char* const kind : {"\"algorithm/", "\"program/", "\"plans/"})
+        if (has("\"baton\"") && has(kind))
+            return "this is a schedule of Baton already; verify, sim, lower, run and export take it as it is";
     if (text.substr(0, 65536).find(" algbw ") != std::string_view::npos &&
         text.find("busbw") != std::string_view::npos)
         return "this is a log of nccl-tests, which describes no machine; baton import nccl-tests FILE reads "
