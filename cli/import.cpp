@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -87,6 +88,19 @@ public:
     }
 
     int run() override {
+        try {
+            return import_files();
+        } catch (const Error& error) {
+            const std::string other = error.kind() == ErrorKind::input ? other_format() : "";
+            if (other.empty() || std::string(error.what()).find(other) != std::string::npos) throw;
+            throw Error(error.kind(), error.message(), error.where(),
+                        fmt::format("it looks like a file of {}: baton import {} FILE", other, other));
+        }
+    }
+
+private:
+    int import_files() {
+        check_format();
         if (const auto schedule = find_schedule()) return import_schedule(*schedule);
         if (const auto log = find_log()) return import_log(*log);
         if (!algorithm_.empty())
@@ -115,7 +129,35 @@ public:
         return 0;
     }
 
-private:
+    /// The format of another kind (machine, schedule, measurements) that the content is of when a format was
+    /// named; empty when there is none. Machines are told from machines where they are read.
+    std::string other_format() const {
+        std::error_code failed;
+        if (words_.size() != 2 || !std::filesystem::is_regular_file(words_.back(), failed)) return {};
+        const std::string text = read_file(words_.back());
+        for (const Importer& format : topologies::importers())
+            if (words_.front() == format.name && format.recognizes(text)) return {};
+        std::string found;
+        if (const auto* schedule = recognize_schedule(text))
+            found = schedule->name;
+        else if (sim::recognizes_measurements(text))
+            found = kLogFormat;
+        else
+            for (const Importer& format : topologies::importers())
+                if (found.empty() && format.recognizes(text)) found = format.name;
+        return found == words_.front() ? "" : found;
+    }
+
+    /// A first word that is neither a format nor a file is a format misspelled.
+    void check_format() const {
+        std::error_code failed;
+        const std::string& word = words_.front();
+        if (words_.size() < 2 || word == kLogFormat || schedule_format(word) != nullptr ||
+            word.find_first_of("./") != std::string::npos || std::filesystem::exists(word, failed))
+            return;
+        static_cast<void>(topologies::importer(word));
+    }
+
     /// The file as a schedule, when it is one file and of a format of schedules.
     std::optional<ScheduleImport> find_schedule() {
         const bool named = words_.size() == 2;

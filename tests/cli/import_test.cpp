@@ -129,3 +129,19 @@ TEST_CASE("a log of nccl-tests is read, and its times stand beside the model's")
     CHECK(test::shell("baton import nvidia-smi log.txt", folder.path())
               .output.find("baton import nccl-tests FILE") != std::string::npos);
 }
+
+TEST_CASE("a file of another kind than the format that was named is told, and a format that there is not") {
+    const test::WorkFolder folder;
+    std::ofstream(folder.path() + "/islands.xml") << two_islands();
+    std::ofstream(folder.path() + "/algo.xml") << "<algo name=\"a\" nchannels=\"1\"></algo>\n";
+    std::ofstream(folder.path() + "/topo.txt") << "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+    const auto refused = [&](const std::string& words) {
+        const test::ShellResult got = test::shell("baton import " + words, folder.path());
+        CHECK(got.code == 2);
+        return got.output;
+    };
+    CHECK(refused("msccl-xml islands.xml").find("it looks like a file of nccl-xml") != std::string::npos);
+    CHECK(refused("graphml algo.xml").find("it looks like a file of msccl-xml") != std::string::npos);
+    CHECK(refused("nccl-tests topo.txt").find("it looks like a file of nvidia-smi") != std::string::npos);
+    CHECK(refused("nccl_xml islands.xml").find("there is no format 'nccl_xml'") != std::string::npos);
+}
