@@ -256,9 +256,10 @@ private:
     // Climbs over powers of two from the estimated number of tiles while it gets better and `effort` lasts.
     // `best` has the best known at any time.
     void climb(const Contender& contender, Bytes size, std::int64_t& effort, Timing& best) const {
+        double weight = 0;  // of an operation, as the last run says
         const auto better = [&](int tiles, double worth) {
-            effort -= contender.operations(size, tiles);
-            const Time time = contender.run(size, tiles);
+            effort -= contender.operations(size, tiles, weight);
+            const Time time = contender.run(size, tiles, &weight);
             const bool taken = best.tiles == tiles || time.seconds() < best.time.seconds() * worth;
             if (taken) best.tiles = tiles, best.time = time;
             return taken;
@@ -272,12 +273,13 @@ private:
         const double bound = result_.bound.at(size).seconds();
         const auto affordable = [&](int tiles) {
             const double ratio = best.time.seconds() / std::max(bound, 1e-12);
-            return (contender.worth_tiling(size, tiles) || contender.worth_more(size, tiles, ratio)) &&
-                   effort >= contender.operations(size, tiles);
+            return (contender.worth_tiling(size, tiles) ||
+                    contender.worth_more(size, tiles, ratio, weight)) &&
+                   effort >= contender.operations(size, tiles, weight);
         };
         const auto worth = [&](int tiles) {
             const double ratio = best.time.seconds() / std::max(bound, 1e-12);
-            return contender.worth_more(size, tiles, ratio) ? kWorthNearBound : kWorthMoreTiles;
+            return contender.worth_more(size, tiles, ratio, weight) ? kWorthNearBound : kWorthMoreTiles;
         };
         while (affordable(best.tiles * 2) && better(best.tiles * 2, worth(best.tiles * 2))) {
         }

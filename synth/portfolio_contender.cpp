@@ -14,7 +14,7 @@ constexpr std::int64_t kMostOperations = 2'500'000;  // steps times tiles of one
 constexpr std::int64_t kFewOperations = 130'000;
 constexpr int kDeepTiles = 8;
 // What is near the bound, yet not at it, may have more: filling a deep pipeline is all that it still loses.
-constexpr std::int64_t kNearOperations = 2'500'000;
+constexpr std::int64_t kNearOperations = 5'000'000;
 constexpr int kNearTiles = 64;
 constexpr double kNear = 1.15, kAtBound = 1.008;
 // Above so many ranks there are few candidates (see `make_candidates`): each may have more.
@@ -50,8 +50,14 @@ sim::SimulationResult Contender::simulate(Bytes size, int tiles) const {
     return prepared_.run(options);
 }
 
-Time Contender::run(Bytes size, int tiles) const {
+double Contender::weight_of(const sim::SimulationResult& run, Bytes size, int tiles) const {
+    const std::int64_t operations = std::max<std::int64_t>(1, prepared_.steps(size)) * tiles;
+    return std::max(1.0, static_cast<double>(run.work) / static_cast<double>(operations) / kUsualVisits);
+}
+
+Time Contender::run(Bytes size, int tiles, double* weight) const {
     const sim::SimulationResult result = simulate(size, tiles);
+    if (weight != nullptr) *weight = weight_of(result, size, tiles);
     return result.outcome == sim::Outcome::finished ? result.time : Time::max();
 }
 
@@ -74,10 +80,7 @@ void Contender::screen() {
     }
     screened_ = full.time;
     screened_tiles_ = tiles;
-    weight_ =
-        std::max(1.0, static_cast<double>(full.work) /
-                          static_cast<double>(std::max<std::int64_t>(1, prepared_.steps(size)) * tiles) /
-                          kUsualVisits);
+    weight_ = weight_of(full, size, tiles);
     const auto per_byte = [&](double seconds) { return seconds / static_cast<double>(size.count); };
     for (std::size_t l = 0; l < full.links.size(); ++l) {
         const double rate = static_cast<double>(topology_.links[l].capacity().bytes_per_second);
@@ -91,9 +94,9 @@ void Contender::screen() {
     load_ = per_byte(load_);
 }
 
-std::int64_t Contender::operations(Bytes size, int tiles) const {
+std::int64_t Contender::operations(Bytes size, int tiles, double weight) const {
     const auto steps = static_cast<double>(std::max<std::int64_t>(1, prepared_.steps(size)));
-    return static_cast<std::int64_t>(std::min(steps * tiles * weight_, 1e18));
+    return static_cast<std::int64_t>(std::min(steps * tiles * (weight > 0 ? weight : weight_), 1e18));
 }
 
 std::int64_t Contender::most_operations(std::int64_t usual) const {
@@ -110,10 +113,10 @@ bool Contender::worth_tiling(Bytes size, int tiles) const {
            operations(size, tiles) <= most_operations(kMostOperations);
 }
 
-bool Contender::worth_more(Bytes size, int tiles, double ratio) const {
+bool Contender::worth_more(Bytes size, int tiles, double ratio, double weight) const {
     return ratio > kAtBound && ratio < kNear && tiles / kNearTiles <= options_.most_tiles &&
            size.count / chunks_ / tiles >= kLeastTile &&
-           operations(size, tiles) <= most_operations(kNearOperations);
+           operations(size, tiles, weight) <= most_operations(kNearOperations);
 }
 
 int Contender::estimated_tiles(Bytes size) const {

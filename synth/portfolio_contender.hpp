@@ -40,18 +40,21 @@ public:
     bool worth_tiling(Bytes size, int tiles) const;
     /// The same with wider limits, for what is already within 15% of its bound (`ratio`: time over bound) and
     /// not yet within 0.8%.
-    bool worth_more(Bytes size, int tiles, double ratio) const;
+    bool worth_more(Bytes size, int tiles, double ratio, double weight = 0) const;
 
     /// Simulates; Time::max() when the run did not finish. May be called from several threads at once.
-    Time run(Bytes size, int tiles) const;
-    /// Of one run: steps times tiles, and more where a step takes more work than usual.
-    std::int64_t operations(Bytes size, int tiles) const;
+    /// `weight` (optional) receives how many usual operations one of this run took, 1 or more.
+    Time run(Bytes size, int tiles, double* weight = nullptr) const;
+    /// Of one run: steps times tiles, and more where a step takes more work than usual. `weight`: of another
+    /// run of many tiles; 0: what the run of one tile said, in which most flows are under way at once.
+    std::int64_t operations(Bytes size, int tiles, double weight = 0) const;
     const std::string& model() const { return model_; }
     const std::vector<std::string>& warnings() const { return prepared_.warnings(); }
 
 private:
     sim::SimulationResult simulate(Bytes size, int tiles) const;
     std::int64_t most_operations(std::int64_t usual) const;
+    double weight_of(const sim::SimulationResult& run, Bytes size, int tiles) const;
 
     const topologies::Topology& topology_;
     const SynthesisOptions& options_;
