@@ -123,6 +123,37 @@ bool looks_like_cbor(std::string_view text) {
     return text.substr(0, 3) == "\xd9\xd9\xf7" || (first >= 0xa0 && first <= 0xbf);
 }
 
+// Byte offset of a chunk of a string that is no string of known length (RFC 8949, 3.2.3, forbids it), or
+// npos. The library would follow such chunks in one another, a stack frame each.
+std::size_t find_nested_chunk(std::string_view text) {
+    bool in_chunks = false;
+    unsigned kind = 0;  // major type of the string whose chunks these are
+    for (std::size_t i = 0; i < text.size();) {
+        const auto first = static_cast<unsigned char>(text[i]);
+        const unsigned major = first >> 5, low = first & 31;
+        const std::size_t bytes = low < 24 ? 0 : low < 28 ? std::size_t{1} << (low - 24) : 0;
+        if (in_chunks && first == 0xff) {
+            in_chunks = false;
+        } else if (in_chunks && (major != kind || low >= 28)) {
+            return i;
+        } else if (major == 2 || major == 3) {
+            if (low == 31) {
+                in_chunks = true;
+                kind = major;
+            } else {
+                if (low >= 28 || bytes > text.size() - i - 1) break;  // the library says what is wrong
+                std::uint64_t length = low < 24 ? low : 0;
+                for (std::size_t j = 0; j < bytes; ++j)
+                    length = length << 8 | static_cast<unsigned char>(text[i + 1 + j]);
+                if (length > text.size() - i - 1 - bytes) break;
+                i += length;
+            }
+        }
+        i += 1 + bytes;
+    }
+    return std::string_view::npos;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -174,6 +205,11 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string name) {
     TreeBuilder builder(document.data_->root);
     const bool cbor = looks_like_cbor(text);
     if (cbor && text.substr(0, 3) == "\xd9\xd9\xf7") text.remove_prefix(3);
+    if (cbor) {
+        if (const std::size_t place = find_nested_chunk(text); place != std::string_view::npos)
+            throw input_error("not valid CBOR: a chunk of a string is no string of known length",
+                              fmt::format("{}: byte {}", document.data_->file, place));
+    }
     const bool good = cbor ? Json::sax_parse(text, &builder, Json::input_format_t::cbor)
                            : Json::sax_parse(text, &builder, Json::input_format_t::json, true, true);
     if (good) return document;

@@ -111,6 +111,20 @@ TEST_CASE("nesting deeper than 128 levels is refused before the stack suffers") 
     CHECK_THROWS_AS(JsonDocument::parse(objects), Error);
 }
 
+TEST_CASE("chunks within chunks of a CBOR string are refused before they fill the stack") {
+    for (const char open : {'\x5f', '\x7f'}) {
+        for (const std::size_t depth : {std::size_t{2}, std::size_t{1} << 22}) {
+            const std::string text = "\xa1\x61k" + std::string(depth, open);
+            CHECK_THROWS_WITH_AS(JsonDocument::parse(text, "x.cbor"),
+                                 doctest::Contains("byte 4: not valid CBOR"), Error);
+        }
+    }
+    const std::string chunked = std::string("\xa1\x61k\x7f\x62") + "ab\x61" + "c\xff";
+    CHECK(JsonDocument::parse(chunked, "x.cbor").root().at("k").string() == "abc");
+    const std::string other_kind = std::string("\xa1\x61k\x7f\x42") + "ab\xff";
+    CHECK_THROWS_AS(JsonDocument::parse(other_kind, "x.cbor"), Error);
+}
+
 TEST_CASE("CBOR is recognized by its tag and its lies about length cost no memory") {
     const nlohmann::json value = {{"a", {1, 2, 3}}};
     const std::vector<std::uint8_t> bytes = nlohmann::json::to_cbor(value);
